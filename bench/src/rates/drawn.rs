@@ -5,6 +5,7 @@
 //! Invariant: the same number and seed give the same cells, and the first of more cells are those of fewer.
 
 use super::cells::{BASE, Cell, FAIR, GOOD, HALF, Kernel, Rule, THIRD, Turn};
+use super::segment_bytes;
 use segstream_base::random::{Random, Seed};
 
 /// The ranges, drawn from evenly by their logarithm: Mbit/s, round trips in milliseconds, products of queue.
@@ -22,6 +23,9 @@ const FLOWS: (f64, f64) = (2.0, 16.0);
 const LEFT: (f64, f64) = (0.1, 0.7);
 /// A policer lets through this part of the link.
 const POLICED: (f64, f64) = (0.1, 0.7);
+/// What a live source has of the link, and its deadline in round trips behind a full queue: two of them, and some time to find out.
+const LIVE: (f64, f64) = (0.05, 0.45);
+const LIVE_ROUND_TRIPS: f64 = 2.5;
 
 /// What a kind of cell is called, and what it adds to a plain path.
 type Kind = (&'static str, fn(Cell, &mut Draw) -> Cell);
@@ -49,15 +53,26 @@ const KINDS: &[Kind] = &[
         let low = round(cell.mbit * draw.within(LEFT));
         Cell { changes: kept([(0.0, cell.mbit), (5.0, low), (10.0, cell.mbit)]), met: Rule::Recovers, ..cell }
     }),
+    ("live", |cell, draw| {
+        let mbit = round(cell.mbit * draw.within(LIVE));
+        let live = |deadline_ms| Cell { met: Rule::InTime { mbit, deadline_ms, on_off_s: 5, min: 0.99 }, ..cell };
+        let time_ms = |bytes: u64| bytes as f64 * 8.0 / (cell.mbit * 1e3);
+        let deadline_ms = LIVE_ROUND_TRIPS * (cell.rtt_ms + time_ms(cell.queue_bytes())) + 2.0 * time_ms(segment_bytes(&live(0)));
+        Cell { beside: Some((Kernel::Cubic, draw.turn())), ..live(deadline_ms.round() as u32) }
+    }),
 ];
+/// The first so many kinds draw by their number among themselves. Why: the cells of a kind are the same, whatever kinds come after it.
+const NUMBERED_ALIKE: usize = 13;
 
 /// So many cells, of each kind in turn.
 pub(super) fn cells(count: usize, seed: Seed) -> &'static [Cell] {
     let all = (0..count).map(|number| {
         let (kind, add) = KINDS[number % KINDS.len()];
-        let mut draw = Draw(seed.child(&number.to_string()).stream("cell"));
+        let (round_of, place) = (number / KINDS.len(), number % KINDS.len());
+        let name = if place < NUMBERED_ALIKE { (round_of * NUMBERED_ALIKE + place).to_string() } else { format!("{kind}-{round_of}") };
+        let mut draw = Draw(seed.child(&name).stream("cell"));
         let path = Cell {
-            name: kept(format!("{kind}-{}", number / KINDS.len() + 1)),
+            name: kept(format!("{kind}-{}", round_of + 1)),
             mbit: round(draw.within(MBIT)),
             rtt_ms: round(draw.within(RTT_MS)),
             queue_bdp: round(draw.within(QUEUE_BDP)),

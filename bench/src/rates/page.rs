@@ -46,8 +46,7 @@ fn head(kind: Kind) -> String {
             "- **No kernel, no socket, no clock**: the simulator's link, our sender without a connection around it, and the simulator's models \
              of the kernel's CUBIC and BBR, whose errors [MODELS.md](MODELS.md) tells. A cell that is met here is not met on the emulator for \
              that.\n- What delays, holds back, polices and loses is behind the link, where the emulator polices and loses before it. Time \
-             stamps are exact. Ours has packets of 1144 bytes without an IP header. A live source begins without a known rate, has no lifetime, and of \
-             its segments in time 1, 0.99, 0.95 or 0 is known.\n- At 1000 Mbit/s a run lasts 10 s; the cell of 10 Gbit/s is left out.",
+             stamps are exact. Ours has packets of 1144 bytes without an IP header.\n- At 1000 Mbit/s a run lasts 10 s; the cell of 10 Gbit/s is left out.",
         ),
     };
     format!(

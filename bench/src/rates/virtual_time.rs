@@ -4,7 +4,7 @@
 //!
 //! What differs from the emulator: the link has no delay of its own, and what delays, holds back, polices and loses packets is behind it
 //! on each flow's own path; time stamps are exact; ours has no set-up, seal or search for the datagram size, and packets of 1144
-//! bytes without an IP header; a live source begins without a rate known in advance and has no lifetime.
+//! bytes without an IP header.
 //!
 //! Invariant: the same cell, contender and seed give the same run on any machine.
 
@@ -118,8 +118,12 @@ pub(super) fn scenario(cell: &Cell, measured: &Traffic, seconds: u32) -> Result<
     };
     let mut flows =
         (0..cell.count).map(|number| flow(format!("{MEASURED}{number}"), measured.clone(), start)).collect::<Result<Vec<_>>>()?;
-    if let Rule::InTime { mbit, on_off_s, .. } = cell.met {
-        flows.iter_mut().for_each(|flow| flow.application = live(mbit, start, end, on_off_s));
+    if let Rule::InTime { mbit, deadline_ms, on_off_s, .. } = cell.met {
+        let lifetime = match measured {
+            Traffic::Scheme { .. } => Some(Duration::from_millis(u64::from(deadline_ms))),
+            _ => None,
+        };
+        flows.iter_mut().for_each(|flow| flow.application = Application { lifetime, ..live(mbit, start, end, on_off_s) });
     }
     if let Some((kernel, _)) = cell.beside {
         flows.push(flow(OTHER.to_owned(), tcp(kernel, cell), other_start)?);
@@ -204,13 +208,10 @@ fn wait_ms_max(outcome: &SharedOutcome, from: f64) -> f64 {
     outcome.queue.max_ns_series.iter().skip(first).flatten().max().map_or(0.0, |nanos| *nanos as f64 / 1e6)
 }
 
-/// A lower bound of the part of segments that came in time, as the quantiles tell it.
+/// The part of the segments that the sender knows to be accepted in time; the others have expired.
 fn in_time(cell: &Cell, flow: &FlowOutcome) -> Option<f64> {
-    let Rule::InTime { deadline_ms, .. } = cell.met else { return None };
-    let deadline = u64::from(deadline_ms) * 1_000_000;
-    let times = flow.latencies;
-    let bounds = [(times.max_ns, 1.0), (times.p99_ns, 0.99), (times.p95_ns, 0.95)];
-    Some(bounds.into_iter().find(|(nanos, _)| *nanos <= deadline).map_or(0.0, |(_, part)| part))
+    let Rule::InTime { .. } = cell.met else { return None };
+    Some(flow.segments_accepted as f64 / (flow.segments_accepted + flow.segments_expired).max(1) as f64)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! Invariant: these are the halves a real connection uses, with the limits of a real receiver; only the
 //! connection around them (set-up, seal, addresses) is missing.
 
-use segstream_base::{Duration, Instant, Position, SegmentNumber, StreamId};
+use segstream_base::{Bandwidth, Duration, Instant, Position, SegmentNumber, StreamId};
 use segstream_blocks::congestion::{Algorithm, UnknownAlgorithm};
 use segstream_proto::coding_choice::{Coding, ParseCodingError};
 use segstream_proto::halves::{LoneReceiver, LoneSender, SHIPMENT_OVERHEAD_BYTES};
@@ -99,7 +99,7 @@ impl Transport for Settings {
     /// At the fixed rate of the bandwidth, in bursts if there are any, or one that is controlled.
     fn halves(&self, transfer: &Transfer, now: Instant) -> Result<Pair, FlagshipError> {
         let rate = self.congestion.map_or(Rate::Fixed(transfer.rate()), |congestion| Rate::AUTO.under(congestion));
-        self.pair_at(transfer, rate, Duration::ZERO, now)
+        self.pair_at(transfer, Pacing { rate, epoch: Duration::ZERO }, Duration::ZERO, now)
     }
 
     fn payload_bytes(&self, transfer: &Transfer) -> u32 {
@@ -147,12 +147,16 @@ impl Settings {
         &self,
         transfer: &Transfer,
         congestion: &'static Algorithm,
+        live: Option<Live>,
         epoch: Duration,
     ) -> Result<Pair, FlagshipError> {
-        self.pair_at(transfer, Rate::AUTO.under(congestion), epoch, Instant::ZERO)
+        let rate = Rate::AUTO.under(congestion);
+        let rate = live.map_or(rate, |live| rate.starting_at(live.rate));
+        let lifetime = live.map_or(Duration::ZERO, |live| live.lifetime);
+        self.pair_at(transfer, Pacing { rate, epoch }, lifetime, Instant::ZERO)
     }
 
-    fn pair_at(&self, transfer: &Transfer, rate: Rate, epoch: Duration, now: Instant) -> Result<Pair, FlagshipError> {
+    fn pair_at(&self, transfer: &Transfer, pacing: Pacing, lifetime: Duration, now: Instant) -> Result<Pair, FlagshipError> {
         let body_bytes = (transfer.packet_bytes as usize).saturating_sub(SHIPMENT_OVERHEAD_BYTES);
         // Limit: a header varies by a few bytes with the numbers in it, and the size of a unit does not. A shipment
         // is `packet_bytes` with the numbers that most have; over a run the mean is within 0.1 % of that, and
@@ -169,12 +173,13 @@ impl Settings {
             order: Order::AsAccepted,
             window_units: u32::try_from(window_units).map_err(|_| FlagshipError::Window(transfer.window))?,
             window_segments: transfer.window,
+            lifetime: lifetime.into(),
             ..Contract::default()
         };
         // A window larger than the buffer: what hard acknowledgment is studied for (FC 4.3.1).
         let buffer_bytes = (transfer.buffer < transfer.window).then(|| units(transfer.buffer) * u64::from(unit_bytes));
         let change = |receiver: ReceiverConfig| ReceiverConfig { reorder: self.reordering_threshold, buffer_bytes, ..receiver };
-        let (mut sender, mut receiver) = halves(contract, body_bytes + HEADER_SLACK_BYTES, Pacing { rate, epoch }, change, now)?;
+        let (mut sender, mut receiver) = halves(contract, body_bytes + HEADER_SLACK_BYTES, pacing, change, now)?;
         let SimulatedCoding(coding) = self.coding;
         if coding.is_on() {
             sender.half.set_coding();
@@ -202,6 +207,13 @@ pub(crate) fn message_packet_bytes(payload_bytes: u32) -> usize {
         ..default_part(DEFAULT_SEGMENT_PACKETS, 0)
     };
     SHIPMENT_OVERHEAD_BYTES + part.header_len() + payload_bytes as usize
+}
+
+/// A live source: its rate, which the sender knows in advance, and how old a segment may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    pub(crate) rate: Bandwidth,
+    pub(crate) lifetime: Duration,
 }
 
 /// What the pacing of a sender follows.

@@ -74,6 +74,12 @@ pub struct FlowOutcome {
     pub delays: Times,
     /// From when a segment was due, or submitted, to its acceptance; of schemes alone.
     pub latencies: Times,
+    /// Segments that the sender knows to be accepted, and that expired.
+    #[serde(default)]
+    pub segments_accepted: u64,
+    /// See there.
+    #[serde(default)]
+    pub segments_expired: u64,
 }
 
 /// Times of segments.

@@ -55,6 +55,8 @@ struct FlowRecord {
     stop_ns: Option<u64>,
     application_bps: Option<u64>,
     idle_ns: Vec<(u64, u64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lifetime_ns: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,6 +150,7 @@ impl From<&SharedFlow> for FlowRecord {
             stop_ns: flow.stop.map(Instant::as_nanos),
             application_bps: flow.application.rate.map(Bandwidth::bits_per_second),
             idle_ns: flow.application.idle.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
+            lifetime_ns: flow.application.lifetime.map(Duration::as_nanos),
         }
     }
 }
@@ -188,6 +191,7 @@ impl TryFrom<FlowRecord> for SharedFlow {
             application: Application {
                 rate: record.application_bps.map(Bandwidth::from_bits_per_second),
                 idle: record.idle_ns.into_iter().map(span).collect(),
+                lifetime: record.lifetime_ns.map(Duration::from_nanos),
             },
         })
     }
@@ -221,7 +225,7 @@ mod tests {
                 SharedFlow {
                     policer: Some(Policer::new(mbit(40))),
                     loss: "random:0.001".parse().unwrap(),
-                    application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]),
+                    application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]).live(Duration::from_millis(200)),
                     ..SharedFlow::new("ours", scheme)
                 },
                 SharedFlow {

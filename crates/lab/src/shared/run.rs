@@ -110,6 +110,8 @@ fn flow_outcome(
         bytes_arrived_series,
         delays,
         latencies,
+        segments_accepted: watched.times.verdicts().0,
+        segments_expired: watched.times.verdicts().1,
     }
 }
 
@@ -174,7 +176,9 @@ impl<'a> FlowSetup<'a> {
         let Some(scenario) = &self.scheme else { return Err(ScenarioError::UnknownScheme(String::new())) };
         let source = self.source(scenario, scenario::segment_bytes(scenario));
         if let (Pace::Controlled(congestion), Some(flagship)) = (pace, scenario.scheme.settings_of::<flagship::Settings>()) {
-            let pair = flagship.controlled_pair(&scenario.transfer(), congestion, self.epoch);
+            let application = &self.flow.application;
+            let live = application.rate.zip(application.lifetime).map(|(rate, lifetime)| flagship::Live { rate, lifetime });
+            let pair = flagship.controlled_pair(&scenario.transfer(), congestion, live, self.epoch);
             let (sender, receiver) = pair.map_err(|error| ScenarioError::Scheme(error.to_string()))?;
             return self.simulation(sender, receiver, source, self.times.clone());
         }

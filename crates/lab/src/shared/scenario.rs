@@ -6,6 +6,7 @@
 
 use super::outcome::SAMPLE;
 use super::traffic::{Pace, Traffic, cross_names};
+use crate::flagship;
 use crate::scenario::{self, Scenario, ScenarioError};
 use segstream_base::{Bandwidth, Bytes, Duration, Instant};
 use segstream_path::{Aqm, Jitter, LossSpec, OpportunityTrace, PathConfig, Policer, QueueLimit, RateTrace, ScheduledPath, SpecError};
@@ -77,22 +78,31 @@ pub struct Application {
     pub rate: Option<Bandwidth>,
     /// Its pauses: spans from the first instant to before the second, in order, by the clock of the run.
     pub idle: Vec<(Instant, Instant)>,
+    /// Of a live source, whose rate the transport knows in advance: how old a segment may become before the transport abandons it. Default
+    /// none: every segment is wanted, however late.
+    pub lifetime: Option<Duration>,
 }
 
 impl Application {
     /// A backlog without end.
     pub const fn backlog() -> Self {
-        Self { rate: None, idle: Vec::new() }
+        Self { rate: None, idle: Vec::new(), lifetime: None }
     }
 
     /// Data at a rate.
     pub const fn periodic(rate: Bandwidth) -> Self {
-        Self { rate: Some(rate), idle: Vec::new() }
+        Self { rate: Some(rate), idle: Vec::new(), lifetime: None }
     }
 
     /// The same with pauses.
     pub fn idle_in(mut self, spans: &[(Instant, Instant)]) -> Self {
         self.idle = spans.to_vec();
+        self
+    }
+
+    /// The same as a live source, whose segments are worth something for so long.
+    pub const fn live(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
         self
     }
 }
@@ -282,6 +292,12 @@ impl SharedScenario {
             return Err(SharedScenarioError::IdealFeedback(name()));
         }
         let automatic = matches!(flow.traffic, Traffic::Scheme { pace: Pace::Controlled(_), .. });
+        let is_flagship = scenario.scheme.settings_of::<flagship::Settings>().is_some();
+        if flow.application.lifetime.is_some() && !(automatic && is_flagship && flow.application.rate.is_some()) {
+            let message =
+                "a lifetime, which a source has that Segstream sends at an automatic rate; give it a rate, or leave the lifetime out";
+            return Err(SharedScenarioError::Application(name(), message));
+        }
         if automatic && !scenario.scheme.scheme().has_automatic_rate {
             return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme.key(), flow: name() });
         }

@@ -6,7 +6,7 @@
 
 use super::outcome::Times;
 use segstream_base::Instant;
-use segstream_base::halves::{ReceiverEvent, Segment, SegmentNumber, StreamId};
+use segstream_base::halves::{ReceiverEvent, Segment, SegmentNumber, SenderEvent, StreamId, Verdict};
 use segstream_sim::Observer;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,12 +23,28 @@ struct Inner {
     open: BTreeMap<u64, (Instant, Option<Instant>)>,
     delays_ns: Vec<u64>,
     latencies_ns: Vec<u64>,
+    /// Segments that the sender knows to be accepted, and to have expired.
+    accepted: u64,
+    expired: u64,
 }
 
 impl SegmentTimes {
     /// Counts segments that are accepted from `from` on, by the flow's clock.
     pub(super) fn new(from: Instant) -> Self {
-        Self(Rc::new(RefCell::new(Inner { from, open: BTreeMap::new(), delays_ns: Vec::new(), latencies_ns: Vec::new() })))
+        Self(Rc::new(RefCell::new(Inner {
+            from,
+            open: BTreeMap::new(),
+            delays_ns: Vec::new(),
+            latencies_ns: Vec::new(),
+            accepted: 0,
+            expired: 0,
+        })))
+    }
+
+    /// How many segments the sender knows to be accepted, and to have expired.
+    pub(super) fn verdicts(&self) -> (u64, u64) {
+        let inner = self.0.borrow();
+        (inner.accepted, inner.expired)
     }
 
     /// The delays and latencies so far.
@@ -61,6 +77,17 @@ impl Observer for SegmentTimes {
     fn started(&mut self, now: Instant, _stream: StreamId, segment: SegmentNumber) {
         if let Some((_, start)) = self.0.borrow_mut().open.get_mut(&segment.0) {
             start.get_or_insert(now);
+        }
+    }
+
+    fn judged(&mut self, now: Instant, event: &SenderEvent) {
+        let SenderEvent::Judged { verdict, .. } = event else { return };
+        let inner = &mut *self.0.borrow_mut();
+        if now >= inner.from {
+            match verdict {
+                Verdict::Complete | Verdict::WithinTolerance => inner.accepted += 1,
+                Verdict::Expired | Verdict::Unknown => inner.expired += 1,
+            }
         }
     }
 

@@ -4,6 +4,7 @@ mod analysis;
 mod controllers;
 mod end_systems;
 mod live;
+mod live_sources;
 mod modules;
 mod offered_controllers;
 mod rates;

@@ -150,11 +150,22 @@ impl Competitive {
             return (rate, Some(on_trial()));
         }
         self.control(view, rtt, rate);
-        memory.source.on_loss(view.now, self.loss);
+        self.source_may_give_way(view, memory);
         if std::mem::replace(&mut self.slot, view.slot) != view.slot && !view.limited {
             self.drain = Some(Drain::new(view, rtt, Cause::Schedule));
         }
         (self.rate(view, memory), None)
+    }
+
+    /// The source gives way when it loses much, as a flow with a window does: from what it had.
+    ///
+    /// Why not from the window: that was decreased at every loss while the source held its rate above it, and is next to nothing.
+    fn source_may_give_way(&mut self, view: &View, memory: &mut Memory) {
+        let held = window_of(memory.source.held(view.now, self.half), view);
+        if memory.source.on_loss(view.now, view.loss.fraction, view.exchange.alpha) && held > self.window.get() {
+            self.window = CubicWindow::new(view.now, held);
+            self.window.decrease(view.now);
+        }
     }
 
     /// What the window gives, or the source may hold.
@@ -203,7 +214,10 @@ impl Competitive {
             self.kind = (self.kind + proof.believed * (kind - self.kind)).max(KIND_FLOOR);
             self.window_then = window_of(rate, view);
             self.defence.on_share(view.now, self.kind, self.window.get());
-            self.half = Some(SourceRate::half(rate, self.kind));
+            // Why this measurement alone: with others that had nothing to do with it a small share would look like a quarter, and the bottleneck
+            // like a fraction of what it has served.
+            let half = SourceRate::half(rate, kind.max(KIND_FLOOR));
+            self.half = Some(half.max(SourceRate::half(memory.service_most, 1.0)));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
         // In noise the share alone, if it is told: a queue no longer than the noise's margin is emptied by every drain.

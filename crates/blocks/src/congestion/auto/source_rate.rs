@@ -1,9 +1,12 @@
 //! The rate of a source that is known in advance, as of a live stream: what the stream may hold beside others.
 //!
-//! Called by delay mode and competitive mode. A live stream has no seconds to lose. So where a queue would make delay mode send less than
-//! the source has, the stream competes at once and does not wait for a drain to tell whose queue it is; and in competition it holds the
-//! source's rate, up to half of the bottleneck, as long as little is lost. A stream that asks for less than its share takes nothing from
-//! others that a CUBIC flow in its place would leave them.
+//! Called by start-up, delay mode and competitive mode. A live stream has no seconds to lose. So where a queue would make delay mode send less
+//! than the source has, or what was lost or queued at the beginning has left it a fraction of that, the stream competes at once and does not
+//! wait for a drain to tell whose queue it is; and in competition it holds the source's rate, up to half of the bottleneck, as long as little
+//! is lost. A stream that asks for less than its share takes nothing from others that a CUBIC flow in its place would leave them.
+//! When much is lost it gives way as such a flow does, from the rate that it had.
+//!
+//! Limit: a source that has more than the link fills its queue until the next drain tells that nobody else is there.
 //!
 //! Invariant: a rate with which too much is lost is claimed again only after ten seconds, and after twice as long each time; one that the
 //! path did not carry although nobody else was there is claimed no more.
@@ -18,8 +21,13 @@ const OVERHEAD: f64 = 1.05;
 const GAIN: f64 = 1.5;
 /// The most that it holds of the bottleneck.
 const SHARE_MOST: f64 = 0.5;
-/// The mean loss of a second at which it gives way, for how long the first time, and how often that time doubles.
+/// Less than this part of what the source has does not keep it going, whatever the reason.
+const LACKING: f64 = 0.8;
+/// The mean loss of so many seconds at which it gives way, for how long the first time, and how often that time doubles.
+///
+/// Why so many: a TCP flow that begins loses a tenth to a fifth of everything for half a second, and is no reason to give way for ten.
 const LOSS_MOST: f64 = 0.05;
+const LOSS_SECONDS: f64 = 3.0;
 const GIVES_WAY: Duration = Duration::from_secs(10);
 const DOUBLINGS: u32 = 5;
 
@@ -31,12 +39,14 @@ pub(super) struct SourceRate {
     /// Until when it gives way, and how often it has.
     until: Option<Instant>,
     given_way: u32,
+    /// The mean loss in competition.
+    loss: f64,
 }
 
 impl SourceRate {
     /// Of a source that has `rate` bytes a second.
     pub(super) const fn new(rate: Option<f64>) -> Self {
-        Self { rate, until: None, given_way: 0 }
+        Self { rate, until: None, given_way: 0, loss: 0.0 }
     }
 
     /// The rate that it may begin with.
@@ -44,12 +54,18 @@ impl SourceRate {
         OVERHEAD * self.rate.unwrap_or(0.0)
     }
 
-    /// Whether `rate`, which a queue has caused, holds the source back.
+    /// Whether `rate` holds the source back: it lets a queue grow no longer that others fill, or it is much too low, as after loss or a queue
+    /// that others made when the source began.
+    pub(super) fn is_held_back(self, view: &View, rate: f64) -> bool {
+        let stands = view.delay.saturated && view.delay.queue > law::target(rate, view.datagram);
+        self.lacks(view, rate) && (stands || self.rate.is_some_and(|source| rate < LACKING * source))
+    }
+
+    /// Whether the source has more to send than `rate`, and claims it.
     ///
     /// Why not with noise: there a queue may be none, and the law does not send less because of it.
-    pub(super) fn is_held_back(self, view: &View, rate: f64) -> bool {
-        let stands = |view: &View| view.delay.saturated && view.delay.queue > law::target(rate, view.datagram);
-        self.needs_more_than(rate) && !view.limited && view.delay.noise == 0.0 && stands(view) && !self.gives_way(view.now)
+    pub(super) fn lacks(self, view: &View, rate: f64) -> bool {
+        self.needs_more_than(rate) && !view.limited && view.delay.noise == 0.0 && !self.gives_way(view.now)
     }
 
     fn needs_more_than(self, rate: f64) -> bool {
@@ -66,12 +82,15 @@ impl SourceRate {
         held.min(half.unwrap_or(f64::INFINITY))
     }
 
-    /// In competition so much was lost in the last second.
-    pub(super) fn on_loss(&mut self, now: Instant, loss: f64) {
-        if loss > LOSS_MOST && self.rate.is_some() && !self.gives_way(now) {
+    /// In competition so much was lost in the last `span` seconds. Returns whether it gives way from now on.
+    pub(super) fn on_loss(&mut self, now: Instant, loss: f64, span: f64) -> bool {
+        self.loss += (loss - self.loss) * (span / LOSS_SECONDS).min(1.0);
+        let begins = self.loss > LOSS_MOST && self.rate.is_some() && !self.gives_way(now);
+        if begins {
             self.until = Some(now + GIVES_WAY * (1 << self.given_way.min(DOUBLINGS)));
             self.given_way += 1;
         }
+        begins
     }
 
     /// Nobody else is there, and `rate` is delivered with a queue.
@@ -104,10 +123,9 @@ mod tests {
         assert!(SOURCE.is_held_back(&view, 0.5e6));
         assert!(!SOURCE.is_held_back(&view, 1.1e6), "it has what it needs");
         assert!(!SOURCE.is_held_back(&View { limited: true, ..view }, 0.5e6), "it does not need more now");
-        assert!(
-            !SOURCE.is_held_back(&View { delay: Delay { queue: 0.0, ..delay }, ..view }, 0.5e6),
-            "nothing stands: the rate still grows"
-        );
+        let nothing_stands = View { delay: Delay { queue: 0.0, ..delay }, ..view };
+        assert!(!SOURCE.is_held_back(&nothing_stands, 0.9e6), "nothing stands: the rate still grows");
+        assert!(SOURCE.is_held_back(&nothing_stands, 0.7e6), "it grows from much too little");
         assert!(!SOURCE.is_held_back(&View { delay: Delay { noise: 0.01, ..delay }, ..view }, 0.5e6), "it may be noise");
         assert!(!SourceRate::default().is_held_back(&view, 0.5e6), "nothing is known of the source");
     }
@@ -119,18 +137,30 @@ mod tests {
         assert_eq!(SourceRate::default().held(NOW, None), 0.0);
     }
 
+    /// Loses `loss` of everything from `now` on; after how many milliseconds, of at most ten seconds, it gives way.
+    fn gives_way_after(source: &mut SourceRate, now: Instant, loss: f64) -> Option<u64> {
+        (0..1000).map(|step| 10 * step).find(|ms| source.on_loss(now + Duration::from_millis(*ms), loss, 0.01))
+    }
+
     #[test]
-    fn it_gives_way_to_much_loss_and_each_time_for_twice_as_long() {
+    fn it_gives_way_to_loss_that_lasts_and_each_time_for_twice_as_long() {
         let (mut source, mut now) = (SOURCE, NOW);
-        source.on_loss(now, 0.04);
+        assert_eq!(gives_way_after(&mut source, now, 0.04), None);
         assert_eq!(source.held(now, None), 1.5e6);
         for seconds in [10, 20, 40, 80, 160, 320, 320] {
-            source.on_loss(now, 0.06);
-            let until = now + Duration::from_secs(seconds);
-            source.on_loss(now + Duration::from_secs(1), 0.06);
+            let after = gives_way_after(&mut source, now, 0.06).expect("it gives way");
+            let until = now + Duration::from_millis(after) + Duration::from_secs(seconds);
+            assert!(!source.on_loss(now + Duration::from_secs(1), 0.06, 0.01), "it does already");
             assert_eq!([until - Duration::from_nanos(1), until].map(|at| source.held(at, None)), [0.0, 1.5e6], "{seconds}");
             now = until;
         }
+    }
+
+    #[test]
+    fn half_a_second_of_a_newcomers_loss_is_no_reason_to_give_way() {
+        let mut source = SOURCE;
+        assert!((0..50).all(|step| !source.on_loss(NOW + Duration::from_millis(10 * step), 0.2, 0.01)));
+        assert_eq!(source.held(NOW + Duration::from_millis(500), None), 1.5e6);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!
 //! Invariant: the rate is never more than four times what was really sent.
 
+use super::competitive::Competitive;
 use super::delay_mode::DelayMode;
 use super::memory::ORDINARY_MOST;
 use super::policed::Policed;
@@ -98,6 +99,11 @@ impl StartUp {
         // A policer, or a queue of a few packets. Why lasting: of the first packets one lost is a tenth, and a burst is most. Why no
         // trial at less: a policer that is met at such growth soon takes more, and a trial costs a fifth of a second.
         if view.loss.lasting > ORDINARY_MOST {
+            // Why: the first packets of a live source are few, and those who fill the queue take some of them. What it gets on trial would keep it
+            // waiting for seconds, and a policer makes it give way.
+            if memory.source.lacks(view, view.delivery.received) {
+                return Mode::Competitive(Box::new(Competitive::begin(view, view.rate))).enter(view, memory);
+            }
             return Mode::Policed(Policed::new(view)).enter(view, memory);
         }
         // Why no more than was paced: what arrives at once, as after a pause of the receiver, is no rate of service.
