@@ -3,7 +3,7 @@
 use super::controllers::traffic;
 use segstream_base::random::Seed;
 use segstream_base::{Bandwidth, Bytes, Duration, Instant, Tolerance};
-use segstream_blocks::congestion::{auto, cubic};
+use segstream_blocks::congestion::{Algorithm, auto, bbr1, cubic};
 use segstream_lab::shared::{Application, FlowOutcome, SharedFlow, SharedOutcome, SharedScenario, Traffic, run};
 
 /// A path in Mbit/s, milliseconds and bytes of queue, the Mbit/s of the source, and the lifetime of its segments.
@@ -55,8 +55,8 @@ fn short_segments() -> Traffic {
     traffic
 }
 
-fn cubic_from(start: u64) -> SharedFlow {
-    SharedFlow { start: second(start), ..SharedFlow::new("cubic", Traffic::tcp(&cubic::LINUX)) }
+fn tcp(congestion: &'static Algorithm, start: u64) -> SharedFlow {
+    SharedFlow { start: second(start), ..SharedFlow::new("tcp", Traffic::tcp(congestion)) }
 }
 
 fn in_time(live: &FlowOutcome) -> f64 {
@@ -76,9 +76,22 @@ fn a_live_source_beside_cubic_has_nearly_all_of_its_segments_in_time() {
     ];
     for (path, start, other) in paths {
         let mut parts: Vec<f64> =
-            (1..=3).map(|seed| in_time(path.run(start, vec![cubic_from(other)], seed).flow("live").expect("it runs"))).collect();
+            (1..=3).map(|seed| in_time(path.run(start, vec![tcp(&cubic::LINUX, other)], seed).flow("live").expect("it runs"))).collect();
         parts.sort_by(f64::total_cmp);
         assert!(parts[1] > 0.985 && parts[0] > 0.9, "{} of {} Mbit/s: {parts:?}", path.source_mbit, path.mbit);
+    }
+}
+
+/// BBR version 1 does not answer loss, and of three CUBICs one begins another round of loss every few seconds: neither may make the source give way.
+#[test]
+fn a_live_source_that_asks_for_a_third_is_in_time_beside_bbr_and_beside_three_cubics() {
+    let path = Path { mbit: 20.0, rtt_ms: 40, queue: 100_000, source_mbit: 6.0, lifetime_ms: 200 };
+    for (congestion, count) in [(&bbr1::ALGORITHM, 1), (&cubic::LINUX, 3)] {
+        for seed in 1..=3 {
+            let others = (0..count).map(|_| tcp(congestion, 0)).collect();
+            let part = in_time(path.run(2, others, seed).flow("live").expect("it runs"));
+            assert!(part > 0.97, "{part} beside {count} {}, seed {seed}", congestion.name);
+        }
     }
 }
 
