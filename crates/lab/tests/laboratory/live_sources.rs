@@ -88,7 +88,7 @@ fn a_live_source_that_asks_for_a_third_is_in_time_beside_bbr_and_beside_three_cu
     let path = Path { mbit: 20.0, rtt_ms: 40, queue: 100_000, source_mbit: 6.0, lifetime_ms: 200 };
     for (congestion, count) in [(&bbr1::ALGORITHM, 1), (&cubic::LINUX, 3)] {
         for seed in 1..=3 {
-            let others = (0..count).map(|_| tcp(congestion, 0)).collect();
+            let others = (0..count).map(|number| SharedFlow { name: format!("tcp{number}"), ..tcp(congestion, 0) }).collect();
             let part = in_time(path.run(2, others, seed).flow("live").expect("it runs"));
             assert!(part > 0.97, "{part} beside {count} {}, seed {seed}", congestion.name);
         }
