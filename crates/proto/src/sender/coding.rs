@@ -18,9 +18,8 @@ pub(super) struct Coding {
     pub(super) default_target: Option<CodingTarget>,
     /// No request is answered by repair units; see [`SendHalf::set_unhedged`].
     pub(super) unhedged: bool,
-    /// Answers leave in turn with new data.
-    pub(super) alternating: bool,
-    /// The last shipment of data answered a request.
+    /// So many shipments with answers leave in turn with new data, and whether the last one did that left.
+    pub(super) turns_left: u32,
     pub(super) answered: bool,
 }
 

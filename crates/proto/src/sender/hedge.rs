@@ -1,8 +1,7 @@
 //! The hedge: how many units answer a request, so that a second one is rare, and whether they leave in turn with new data.
 //!
-//! Called for every request that repair units answer. Where losses come in runs, as many shipments in a row as a run takes would be lost
-//! together, and spare ones that outlast it cost the segments behind them their time. So answers and new data leave in turn: a run then takes half
-//! as many of the answers.
+//! Called for every request that repair units answer. Where losses come in runs, one run can take all answers that leave in a row. Spare ones
+//! that outlast it would delay the segments behind. So answers and new data leave in turn: a run then takes half as many of the answers.
 //!
 //! Limit: what is counted as new data is that of the same stream's present segment.
 
@@ -15,7 +14,7 @@ pub(super) const SPARE_MAX: u32 = 64;
 /// From this mean length of a run of losses on, answers leave in turn with new data.
 const RUN_ALTERNATING: f64 = 2.0;
 
-/// Answers leave in turn with new data if they have left after this part of a round trip.
+/// Answers leave in turn with new data only if that takes at most this part of a round trip.
 ///
 /// Why: the segment that is answered waits twice as long for the last of them. It is a round trip late already, those behind it are not.
 pub(super) const TURNS_ROUND_TRIPS: f64 = 0.125;
@@ -43,14 +42,14 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) const NOTHING: Self = Self { units: 0, per_shipment: 1, alternating: false };
+
+    /// How many shipments of it leave in turn with new data.
+    pub(super) const fn turns(self) -> u32 {
+        if self.alternating { self.units.div_ceil(self.per_shipment) } else { 0 }
+    }
 }
 
 impl Hedge {
-    /// Whether losses come in runs long enough for answers to leave in turn with new data.
-    pub(super) fn may_alternate(self) -> bool {
-        self.process.mean_run() >= RUN_ALTERNATING
-    }
-
     /// How many units leave so that `asked` of them arrive but for [`RISK`].
     ///
     /// Why in turn with new data where losses come in runs: a run then takes half as many of them, so fewer spare ones are needed, and the
@@ -59,7 +58,8 @@ impl Hedge {
     pub(super) fn answer(self, asked: u32) -> Answer {
         let per_shipment = asked.div_ceil(asked.div_ceil(self.per_shipment).max(1)).max(1);
         let most = asked + SPARE_MAX * per_shipment;
-        if self.may_alternate() {
+        // Why not for more than that: no answer is shorter than what is asked for.
+        if self.process.mean_run() >= RUN_ALTERNATING && asked.div_ceil(per_shipment) <= self.turns {
             let units = self.process.spaced(2).units_for(asked, per_shipment, RISK, most);
             if units.div_ceil(per_shipment) <= self.turns {
                 return Answer { units, per_shipment, alternating: true };

@@ -297,18 +297,24 @@ impl SendHalf {
     #[inline(never)]
     fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        let new_only = self.is_turn_of_new_data();
+        let mut new_only = self.is_turn_of_new_data();
+        let mut body_bytes = if new_only { self.fill(now, number, parts, true) } else { 0 };
+        // Why again: a unit of new data that does not fit any more must not keep the answers back.
+        new_only &= !parts.is_empty();
         let repair = if new_only { None } else { self.take_repairs(now, number) };
-        let (outgoing, body_bytes) = if let Some(repair) = repair {
-            (Outgoing::Repair(repair), repair.encoded_len())
-        } else {
-            let body_bytes = self.fill(now, number, parts, new_only);
-            if parts.is_empty() {
-                return None;
-            }
-            (Outgoing::Data { body_bytes }, body_bytes)
+        if repair.is_none() && !new_only {
+            body_bytes = self.fill(now, number, parts, false);
+        }
+        let (outgoing, body_bytes) = match repair {
+            Some(repair) => (Outgoing::Repair(repair), repair.encoded_len()),
+            None => (Outgoing::Data { body_bytes }, body_bytes),
         };
-        self.coding.answered = repair.is_some() || parts[0].retransmission;
+        if repair.is_none() && parts.is_empty() {
+            return None;
+        }
+        if repair.is_some() || parts[0].retransmission {
+            self.note_answer();
+        }
         counter.take();
         self.last_data = Some(number);
         if self.state_timer.on_data() {

@@ -26,13 +26,8 @@ use segstream_wire::Repair;
 use segstream_wire::repair::{CODED_UNITS_MAX, PROTECTED_MAX, repair_unit_bytes, repair_units_max};
 use smallvec::SmallVec;
 
-/// Units that are sent again by name although their segment has a code.
-#[derive(Debug, Default)]
-struct Named {
-    positions: Vec<Run<Position>>,
-    /// They leave in turn with shipments of new data.
-    alternating: bool,
-}
+/// The most units beyond a tolerance for which a hedge is calculated; more are all named.
+const BESIDE_MAX: u32 = 256;
 
 /// The code of a segment: which units it protects, and which repair units have left.
 #[derive(Debug)]
@@ -54,6 +49,8 @@ pub(crate) struct SendCode {
     asked: u32,
     /// What the receiver told of lost units in the report with this echo.
     told: Option<(ShipmentNumber, u32)>,
+    /// How many units beyond the tolerance units by name were hedged for, and with how many spare ones.
+    beside: Option<(u32, u32)>,
 }
 
 impl SendCode {
@@ -70,6 +67,7 @@ impl SendCode {
             held: 0,
             asked: 0,
             told: None,
+            beside: None,
         }
     }
 
@@ -110,7 +108,7 @@ impl SendCode {
         let units = answer.units.saturating_sub(under_way).min(left);
         self.pending += units;
         self.per_shipment = answer.per_shipment;
-        Some(Answer { units, alternating: answer.alternating && units > 0, ..answer })
+        Some(Answer { units, ..answer })
     }
 }
 
@@ -143,11 +141,10 @@ impl SendSegment {
         Fence { important: important.min(units), every }
     }
 
-    /// Of `missing`, what `fence` does not protect and is sent again by name. Nothing, unless a window misses too many units even with the fence
-    /// whole; then of each such window as many as it must not miss, and the spare ones of the hedge. Without a hedge, all of them.
-    fn named_beside(&self, missing: &[Run<Position>], fence: Fence, hedge: Option<Hedge>) -> Named {
+    /// Of `missing`, what `fence` does not protect, by window, if too many of them are missing even with the fence whole.
+    fn broken_beside(&self, missing: &[Run<Position>], fence: Fence) -> Vec<Vec<Position>> {
         if fence.every == 1 {
-            return Named::default();
+            return Vec::new();
         }
         let sent = missing.iter().filter_map(|run| Run::new(run.start(), run.end().min(self.sent.next)));
         let of = |run: Run<Position>| self.layout.units_at(run.start(), run.len()).zip(run);
@@ -155,22 +152,44 @@ impl SendSegment {
         beside.sort_unstable();
         let tolerance = self.tolerance.in_force;
         if tolerance.allows(beside.iter().map(|(unit, _)| *unit), 0) {
-            return Named::default();
+            return Vec::new();
         }
         let windows = beside.chunk_by(|(unit, _), (next, _)| unit.0 / tolerance.window() == next.0 / tolerance.window());
-        let beyond = |window: &[_]| (window.len() as u32).saturating_sub(tolerance.errors());
-        let most = windows.clone().map(beyond).max().unwrap_or(0);
-        let answer = hedge.filter(|_| most > 0 && most <= PROTECTED_MAX).map(|hedge| hedge.answer(most));
-        let count = |window: &[_]| match (answer, beyond(window)) {
-            (None, _) => window.len(),
-            (Some(_), 0) => 0,
-            (Some(answer), beyond) => (beyond + answer.units - most) as usize,
+        windows.map(|window| window.iter().map(|(_, position)| *position).collect()).collect()
+    }
+
+    /// Of these windows, the positions that are sent again by name: where a window misses more than it may, as many as that and the spare ones of
+    /// the hedge; without a hedge, all. `None` if there is no time left to calculate it.
+    fn named(&mut self, mut windows: Vec<Vec<Position>>, hedge: Option<Hedge>, positions_left: &mut u32) -> Option<(Vec<Position>, u32)> {
+        let errors = self.tolerance.in_force.errors();
+        let beyond = |window: &Vec<Position>| (window.len() as u32).saturating_sub(errors);
+        let most = windows.iter().map(beyond).max().unwrap_or(0);
+        let Some(hedge) = hedge.filter(|_| (1..=BESIDE_MAX).contains(&most)) else {
+            return Some((windows.into_iter().flatten().collect(), 0));
         };
-        let named = windows.flat_map(|window| window.iter().take(count(window)));
-        Named {
-            positions: named.filter_map(|(_, position)| Run::single(*position)).collect(),
-            alternating: answer.is_some_and(|answer| answer.alternating),
+        let code = self.code.as_mut()?;
+        let known = code.beside.filter(|(beyond, _)| *beyond >= most);
+        if known.is_none() {
+            *positions_left = positions_left.checked_sub(most * SPARE_MAX / 4 + SPARE_MAX)?;
         }
+        // Why the same shipment size as a run by name: its units share it as far as the tolerance lets them.
+        let hedge = Hedge { per_shipment: hedge.per_shipment.min(self.tolerance.per_shipment).max(1), ..hedge };
+        let (turns, (_, spare)) = match known {
+            Some(known) => (0, known),
+            None => {
+                let answer = hedge.answer(most);
+                (answer.turns(), (most, answer.units - most))
+            }
+        };
+        code.beside = Some((most.max(known.map_or(0, |(beyond, _)| beyond)), spare));
+        let mut named = Vec::new();
+        for window in windows.iter_mut().filter(|window| beyond(window) > 0) {
+            let count = (beyond(window) + spare) as usize;
+            // Why the first to leave: those of them that are under way stay among them when later ones are lost.
+            window.sort_unstable();
+            named.extend(window.iter().take(count));
+        }
+        Some((named, turns))
     }
 
     /// Cancels repair units that have not left; returns how many there were.
@@ -180,8 +199,8 @@ impl SendSegment {
 }
 
 impl SendStream {
-    /// Answers a request for `missing` of a segment by repair units. Whether what answers it leaves in turn with new data; `None` if units are
-    /// to be sent again one by one.
+    /// Answers a request for `missing` of a segment by repair units. How many shipments with answers leave in turn with new data; `None` if units
+    /// are to be sent again one by one.
     fn answer_with_repairs(
         &mut self,
         number: SegmentNumber,
@@ -189,7 +208,7 @@ impl SendStream {
         (echo, reorder): (ShipmentNumber, u32),
         (hedge, may_begin): (Option<Hedge>, bool),
         positions_left: &mut u32,
-    ) -> Option<bool> {
+    ) -> Option<u32> {
         let important = self.contract.importance;
         let segment = self.segments.get_mut(number).filter(|segment| segment.can_be_coded())?;
         let told = segment.code.as_ref().and_then(|code| code.told).filter(|told| told.0 == echo);
@@ -198,38 +217,39 @@ impl SendStream {
             // More than a segment that is coded has units: runs that overlap.
             return None;
         }
+        let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
+        let may_code = may_begin && segment.retransmissions.count == 0 && SendCode::can_protect(fence, segment.units());
+        if segment.code.is_none() && !may_code {
+            return None;
+        }
         // Why four for each position: it is looked at as protected or not, and again at each repetition, and several reports may come at once.
         // How many spare ones there have to be takes a step for each pair of a lost unit and a spare one, of which four take as long as to look
         // at a position; an uncoded segment that stays so pays for it too. What this turn does not answer is asked for again; a whole turn suffices,
         // also for the positions that are examined again if no repair unit answers.
-        let fence = segment.code.as_ref().map_or_else(|| segment.widest_fence(important), |code| code.fence);
         let lost_max = told.map_or(named, |told| told.1).min(PROTECTED_MAX);
-        let protected = lost_max * SPARE_MAX / 4 + SPARE_MAX;
-        let beside = if fence.every == 1 { 0 } else { named.min(PROTECTED_MAX) * SPARE_MAX / 4 + SPARE_MAX };
-        let tries = if hedge.is_some_and(Hedge::may_alternate) { 2 } else { 1 };
-        let steps = ((protected + beside) * tries).saturating_add(named.saturating_mul(4)).min(EXAMINED_A_TURN - named);
-        let Some(left) = positions_left.checked_sub(steps) else { return Some(false) };
+        let steps = (lost_max * SPARE_MAX / 4 + SPARE_MAX).saturating_add(named.saturating_mul(4)).min(EXAMINED_A_TURN - named);
+        let Some(left) = positions_left.checked_sub(steps) else { return Some(0) };
         *positions_left = left;
         // Why the spare ones are charged and not counted here: they are calculated only when a request tells something new.
         work::note(Loop::Requested, named as usize);
         let lost = told.map_or_else(|| segment.lost_of(missing, fence, echo, reorder), |told| told.1);
         if segment.code.is_none() {
-            let units = segment.units();
-            let may_code = may_begin && segment.retransmissions.count == 0 && SendCode::can_protect(fence, units);
-            if !may_code || hedge.is_none_or(|hedge| hedge.answer(lost).units <= lost) {
+            if hedge.is_none_or(|hedge| hedge.answer(lost).units <= lost) {
                 return None;
             }
-            segment.code = Some(Box::new(SendCode::new(fence, units)));
+            segment.code = Some(Box::new(SendCode::new(fence, segment.units())));
         }
-        let beside = segment.named_beside(missing, fence, hedge);
-        if lost == 0 && beside.positions.is_empty() {
+        let beside = segment.broken_beside(missing, fence);
+        if lost == 0 && beside.is_empty() {
             // Nothing that the code protects is missing: what is asked for is asked for by name.
             return None;
         }
         let answer = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), hedge))?;
+        let named = segment.named(beside, hedge, positions_left);
         self.repairs.add(number, answer.units);
-        self.request(number, beside.positions, (echo, reorder), positions_left);
-        Some(answer.alternating || beside.alternating)
+        let Some((named, turns)) = named else { return Some(answer.turns()) };
+        self.request(number, named.into_iter().filter_map(Run::single), (echo, reorder), positions_left);
+        Some(answer.turns() + turns)
     }
 
     /// The oldest segment of which repair units are to leave.
@@ -266,13 +286,14 @@ impl SendHalf {
     ) -> bool {
         let Some(process) = self.loss_estimate(now) else { return false };
         let (may_begin, room, time_for_turns) = (!self.has_backlog(), self.path.pmtu.data_bytes, self.time_for_turns());
-        let left = &mut self.unfinished.positions_left;
+        let (left, flow) = (&mut self.unfinished.positions_left, self.config.class.flow_control());
         let Some(stream) = self.streams.get_mut(id) else { return false };
         let per_shipment = repair_units_in(room, stream.contract.unit_bytes);
-        let turns = time_for_turns.min(stream.new_units_ready() / per_shipment);
+        let turns = time_for_turns.min(stream.new_units_ready(flow) / per_shipment);
         let hedge = (!self.coding.unhedged).then_some(Hedge { process, per_shipment, turns });
-        let Some(alternating) = stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left) else { return false };
-        self.coding.alternating |= alternating;
+        let Some(turns) = stream.answer_with_repairs(number, missing, judged_by, (hedge, may_begin), left) else { return false };
+        // Why no more than for one: what is asked for in several reports waits together.
+        self.coding.turns_left = (self.coding.turns_left + turns).min(time_for_turns);
         true
     }
 
@@ -333,13 +354,22 @@ impl SendHalf {
 
     /// Whether the next shipment is one of new data although answers wait: they leave in turn.
     pub(super) fn is_turn_of_new_data(&mut self) -> bool {
-        if !self.coding.alternating {
+        if self.coding.turns_left == 0 {
             return false;
         }
-        self.coding.alternating = self.stream_counts.retransmit > 0;
+        if self.stream_counts.retransmit == 0 {
+            self.coding.turns_left = 0;
+            return false;
+        }
         let flow = self.config.class.flow_control();
         let answered = core::mem::take(&mut self.coding.answered);
-        answered && self.coding.alternating && self.streams.iter().any(|stream| stream.first_time_ready(flow))
+        answered && self.streams.iter().any(|stream| stream.first_time_ready(flow))
+    }
+
+    /// A shipment that answers a request has left.
+    pub(super) fn note_answer(&mut self) {
+        self.coding.answered = self.coding.turns_left > 0;
+        self.coding.turns_left = self.coding.turns_left.saturating_sub(1);
     }
 
     /// The fence of a segment's code, which has one if repair units of it have left.

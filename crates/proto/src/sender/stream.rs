@@ -225,8 +225,11 @@ impl SendStream {
         }
     }
 
-    /// How many new units of the present segment may leave.
-    pub(crate) fn new_units_ready(&self) -> u32 {
+    /// How many new units of the present segment may leave. `flow` says whether the window counts.
+    pub(crate) fn new_units_ready(&self, flow: bool) -> u32 {
+        if !self.first_time_ready(flow) {
+            return 0;
+        }
         self.segments.get(self.current).map_or(0, |segment| segment.ready().since(segment.sent.next))
     }
 
