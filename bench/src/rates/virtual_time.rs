@@ -208,10 +208,12 @@ fn wait_ms_max(outcome: &SharedOutcome, from: f64) -> f64 {
     outcome.queue.max_ns_series.iter().skip(first).flatten().max().map_or(0.0, |nanos| *nanos as f64 / 1e6)
 }
 
-/// The part of the segments that the sender knows to be accepted in time; the others have expired.
+/// The part of the segments that the sender knows to be accepted in time; the others have expired. Segments without a verdict at the end
+/// do not count; TCP has no segments.
 fn in_time(cell: &Cell, flow: &FlowOutcome) -> Option<f64> {
     let Rule::InTime { .. } = cell.met else { return None };
-    Some(flow.segments_accepted as f64 / (flow.segments_accepted + flow.segments_expired).max(1) as f64)
+    let judged = flow.segments_accepted + flow.segments_expired;
+    (judged > 0).then(|| flow.segments_accepted as f64 / judged as f64)
 }
 
 #[cfg(test)]

@@ -74,10 +74,10 @@ pub struct FlowOutcome {
     pub delays: Times,
     /// From when a segment was due, or submitted, to its acceptance; of schemes alone.
     pub latencies: Times,
-    /// Segments that the sender knows to be accepted, and that expired.
+    /// Segments that the sender knows to be accepted; of schemes alone.
     #[serde(default)]
     pub segments_accepted: u64,
-    /// See there.
+    /// Segments that the sender knows to have expired, or whose verdict it will not learn; of schemes alone.
     #[serde(default)]
     pub segments_expired: u64,
 }

@@ -225,7 +225,7 @@ mod tests {
                 SharedFlow {
                     policer: Some(Policer::new(mbit(40))),
                     loss: "random:0.001".parse().unwrap(),
-                    application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]).live(Duration::from_millis(200)),
+                    application: Application::periodic(mbit(20)).idle_in(&[(second(2), second(4))]),
                     ..SharedFlow::new("ours", scheme)
                 },
                 SharedFlow {
@@ -242,7 +242,10 @@ mod tests {
                 SharedFlow::new("steady", Traffic::Constant { rate: mbit(7) }),
                 SharedFlow::new("fifth", Traffic::tcp(&bbr1::ALGORITHM)),
                 SharedFlow::new("sixth", Traffic::tcp(&reno::ALGORITHM)),
-                SharedFlow::new("seventh", controlled),
+                SharedFlow {
+                    application: Application::periodic(mbit(8)).live(Duration::from_millis(200)),
+                    ..SharedFlow::new("seventh", controlled)
+                },
                 SharedFlow::new("eighth", Traffic::Tcp { congestion: &cubic::LINUX, ecn: Some(Ecn::Ect1) }),
             ],
             ..SharedScenario::default()

@@ -382,6 +382,10 @@ mod tests {
             (with(SharedFlow { start: second(40), ..flow("a") }), "stops before it starts"),
             (with(SharedFlow { application: rate.clone().idle_in(&[(second(3), second(2))]), ..flow("a") }), "the pauses of flow"),
             (with(SharedFlow { application: Application::backlog().idle_in(&[(second(1), second(2))]), ..flow("a") }), "has pauses"),
+            (
+                with(SharedFlow { application: rate.clone().live(Duration::from_millis(200)), ..flow("a") }),
+                "a lifetime, which a source has",
+            ),
             (with(SharedFlow { application: rate, ..SharedFlow::new("c", constant) }), "two rates"),
             (with(SharedFlow::new("c", automatic)), "scheme sstp of flow \"c\" has no automatic rate"),
             (with(SharedFlow::new("c", zero)), "the rate of flow \"c\" is zero"),

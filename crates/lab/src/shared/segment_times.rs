@@ -1,6 +1,6 @@
 //! Measures the delays of a flow's segments.
 //!
-//! Called by the simulator at each segment's submission, start and acceptance; read by [`super::run`].
+//! Called by the simulator at each segment's submission, start, acceptance and verdict; read by [`super::run`].
 //!
 //! Invariant: the work is per segment, never per packet; a segment counts that is accepted after the warm-up.
 
@@ -92,10 +92,10 @@ impl Observer for SegmentTimes {
     }
 
     fn delivered(&mut self, now: Instant, event: &ReceiverEvent) {
-        let ReceiverEvent::Delivered { segment, .. } = event else { return };
+        let ReceiverEvent::Delivered { segment, verdict, .. } = event else { return };
         let inner = &mut *self.0.borrow_mut();
         let Some((due, start)) = inner.open.remove(&segment.0) else { return };
-        if now >= inner.from {
+        if now >= inner.from && matches!(verdict, Verdict::Complete | Verdict::WithinTolerance) {
             inner.delays_ns.push(now.since(start.unwrap_or(now)).as_nanos());
             inner.latencies_ns.push(now.since(due).as_nanos());
         }

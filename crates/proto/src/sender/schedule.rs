@@ -1,4 +1,4 @@
-//! The contents of the next data shipment: retransmissions first, oldest segment first, then new units, for which the streams are served by
+//! The contents of the next data shipment: retransmissions first unless it is the turn of new data, oldest segment first, then new units, for which the streams are served by
 //! deficit round robin.
 //!
 //! Called by the half when the pacer permits a shipment. Invariant: a shipment carries at most B consecutive and at most E units of one

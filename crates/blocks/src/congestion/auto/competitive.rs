@@ -1,9 +1,9 @@
 //! Competitive mode: hold our own against traffic that keeps the queue full.
 //!
-//! Called when delay mode has found competing flows. The rate is a window over the round trip, `window / (rtt + queue)`. The window
-//! grows and shrinks as CUBIC's (RFC 9438), so that it gets what a CUBIC flow would get. Congestive loss is loss while the queue is
-//! above 60 % of the longest seen of late; loss at a shorter queue is random, and nothing happens. A mark is answered as CUBIC answers it,
-//! whatever the queue (RFC 9438 4.6, RFC 3168 5).
+//! Called when delay mode has found competing flows, and when start-up or delay mode holds a live source back. The rate is a window over the
+//! round trip, `window / (rtt + queue)`. The window grows and shrinks as CUBIC's (RFC 9438), so that it gets what a CUBIC flow would get.
+//! Congestive loss is loss while the queue is above 60 % of the longest seen of late; loss at a shorter queue is random, and nothing
+//! happens. A mark is answered as CUBIC answers it, whatever the queue (RFC 9438 4.6, RFC 3168 5).
 //!
 //! At each slot of the schedule the queue is drained for a round trip, which tells the *kind's share*: what part of the bottleneck all
 //! senders of this kind have. Each of them sees the same.
@@ -21,7 +21,7 @@ use super::defence::Defence;
 use super::delay_mode::DelayMode;
 use super::drain::{Cause, DRAIN_RATE, Drain, Others};
 use super::longest_queue::LongestQueue;
-use super::source_rate::SourceRate;
+use super::source_rate::{LOSS_SECONDS, SourceRate};
 use super::view::View;
 use super::{Memory, Mode, law};
 use segstream_base::{Duration, Instant};
@@ -71,6 +71,8 @@ pub(super) struct Competitive {
     decreased_at: Instant,
     /// The mean loss of a second.
     loss: f64,
+    /// The mean loss of three seconds.
+    lasting_loss: f64,
     longest: LongestQueue,
     /// When a queue was last seen.
     stood_at: Instant,
@@ -103,7 +105,7 @@ impl Competitive {
         }
         if let Some(kind) = others.kind {
             new.kind = kind.max(KIND_FLOOR);
-            new.half = Some(SourceRate::half(view.delivery.received, new.kind));
+            new.half = Some(half(view.delivery.received, new.kind, memory));
         }
         new.window_then = new.window.get();
         new
@@ -116,6 +118,7 @@ impl Competitive {
             window,
             decreased_at: view.now,
             loss: 0.0,
+            lasting_loss: 0.0,
             longest: LongestQueue::new(view.delay.queue),
             stood_at: view.now,
             drain: None,
@@ -161,10 +164,13 @@ impl Competitive {
     ///
     /// Why not from the window: that was decreased at every loss while the source held its rate above it, and is next to nothing.
     fn source_may_give_way(&mut self, view: &View, memory: &mut Memory) {
-        let held = window_of(memory.source.held(view.now, self.half), view);
-        if memory.source.on_loss(view.now, view.loss.fraction, view.exchange.alpha) && held > self.window.get() {
+        self.lasting_loss += (view.loss.fraction - self.lasting_loss) * (view.exchange.alpha / LOSS_SECONDS).min(1.0);
+        let held = memory.source.held(view.now, self.half).min(view.delivery.sent);
+        let held = window_of(held, view);
+        if memory.source.on_loss(view.now, self.lasting_loss) && held > self.window.get() {
             self.window = CubicWindow::new(view.now, held);
             self.window.decrease(view.now);
+            self.decreased_at = view.now;
         }
     }
 
@@ -214,10 +220,8 @@ impl Competitive {
             self.kind = (self.kind + proof.believed * (kind - self.kind)).max(KIND_FLOOR);
             self.window_then = window_of(rate, view);
             self.defence.on_share(view.now, self.kind, self.window.get());
-            // Why this measurement alone: with others that had nothing to do with it a small share would look like a quarter, and the bottleneck
-            // like a fraction of what it has served.
-            let half = SourceRate::half(rate, kind.max(KIND_FLOOR));
-            self.half = Some(half.max(SourceRate::half(memory.service_most, 1.0)));
+            // Why not by the mean: it begins at a half, so a share of a fiftieth looks like a third, and the bottleneck many times too narrow.
+            self.half = Some(half(rate, kind, memory));
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
         // In noise the share alone, if it is told: a queue no longer than the noise's margin is emptied by every drain.
@@ -236,6 +240,11 @@ impl Competitive {
         }
         over
     }
+}
+
+/// Half of a bottleneck of which `rate` is the part `kind`, and which is at least the best service.
+fn half(rate: f64, kind: f64, memory: &Memory) -> f64 {
+    SourceRate::half(rate, kind.max(KIND_FLOOR)).max(SourceRate::half(memory.service_most, 1.0))
 }
 
 /// The window, in datagrams, that gives `rate`.

@@ -55,6 +55,8 @@ const LOSS_OF_PROBE: f64 = 0.02;
 const SLOWER: f64 = 2.0;
 /// How long after a drain another's is joined at the earliest.
 const DRAIN_JOINED: Duration = Duration::from_secs(1);
+/// A source that pauses has emptied the queue lately if it has within this time.
+const EMPTIED_WITHIN: Duration = Duration::from_secs(1);
 /// The queue falling below this part of its mean is another's drain.
 const DRAIN_SEEN: f64 = 0.6;
 /// The least length of a drain in seconds.
@@ -77,6 +79,8 @@ pub(super) struct DelayMode {
     usual: f64,
     drain: Option<Drain>,
     drained_at: Instant,
+    /// When the queue was short without a drain, a quarter of the target.
+    emptied_at: Option<Instant>,
     /// The slot of the schedule at the last exchange.
     slot: Option<u64>,
     /// What left before this, within a drain, tells nothing of the share.
@@ -100,6 +104,7 @@ impl DelayMode {
             usual: 0.0,
             drain: None,
             drained_at: now,
+            emptied_at: None,
             slot: None,
             frozen_until: now,
             competing_flows: CompetingFlows::new(now),
@@ -269,6 +274,7 @@ impl DelayMode {
         }
         if view.delay.queue < target / 4.0 {
             self.drained_at = view.now;
+            self.emptied_at = Some(view.now);
         }
         self.usual += (view.delay.queue - self.usual) * (view.exchange.alpha / (10.0 * view.tau)).min(1.0);
         // Why by the noise at least: noise falls as well, and drains cost some per cent when they follow each other.
@@ -283,7 +289,7 @@ impl DelayMode {
     /// Whether the queue is empty again and again because the source pauses: then everyone sees the base delay without a drain, which would only
     /// hold the source up. Why not in noise: what is taken for an empty queue there may be none.
     fn empties_in_pauses(&self, view: &View) -> bool {
-        view.pauses && view.delay.noise_before == 0.0 && view.now.since(self.drained_at) < DRAIN_JOINED
+        view.pauses && view.delay.noise_before == 0.0 && self.emptied_at.is_some_and(|at| view.now.since(at) < EMPTIED_WITHIN)
     }
 
     /// A drain beside the schedule, if our part of the path is what it was at its best.

@@ -27,7 +27,7 @@ const LACKING: f64 = 0.8;
 ///
 /// Why so many: a TCP flow that begins loses a tenth to a fifth of everything for half a second, and is no reason to give way for ten.
 const LOSS_MOST: f64 = 0.05;
-const LOSS_SECONDS: f64 = 3.0;
+pub(super) const LOSS_SECONDS: f64 = 3.0;
 const GIVES_WAY: Duration = Duration::from_secs(10);
 const DOUBLINGS: u32 = 5;
 
@@ -39,14 +39,12 @@ pub(super) struct SourceRate {
     /// Until when it gives way, and how often it has.
     until: Option<Instant>,
     given_way: u32,
-    /// The mean loss in competition.
-    loss: f64,
 }
 
 impl SourceRate {
     /// Of a source that has `rate` bytes a second.
     pub(super) const fn new(rate: Option<f64>) -> Self {
-        Self { rate, until: None, given_way: 0, loss: 0.0 }
+        Self { rate, until: None, given_way: 0 }
     }
 
     /// The rate that it may begin with.
@@ -82,10 +80,9 @@ impl SourceRate {
         held.min(half.unwrap_or(f64::INFINITY))
     }
 
-    /// In competition so much was lost in the last `span` seconds. Returns whether it gives way from now on.
-    pub(super) fn on_loss(&mut self, now: Instant, loss: f64, span: f64) -> bool {
-        self.loss += (loss - self.loss) * (span / LOSS_SECONDS).min(1.0);
-        let begins = self.loss > LOSS_MOST && self.rate.is_some() && !self.gives_way(now);
+    /// In competition so much was lost in the last [`LOSS_SECONDS`]. Returns whether it gives way from now on.
+    pub(super) fn on_loss(&mut self, now: Instant, loss: f64) -> bool {
+        let begins = loss > LOSS_MOST && self.rate.is_some() && !self.gives_way(now);
         if begins {
             self.until = Some(now + GIVES_WAY * (1 << self.given_way.min(DOUBLINGS)));
             self.given_way += 1;
@@ -137,30 +134,18 @@ mod tests {
         assert_eq!(SourceRate::default().held(NOW, None), 0.0);
     }
 
-    /// Loses `loss` of everything from `now` on; after how many milliseconds, of at most ten seconds, it gives way.
-    fn gives_way_after(source: &mut SourceRate, now: Instant, loss: f64) -> Option<u64> {
-        (0..1000).map(|step| 10 * step).find(|ms| source.on_loss(now + Duration::from_millis(*ms), loss, 0.01))
-    }
-
     #[test]
-    fn it_gives_way_to_loss_that_lasts_and_each_time_for_twice_as_long() {
+    fn it_gives_way_to_much_loss_and_each_time_for_twice_as_long() {
         let (mut source, mut now) = (SOURCE, NOW);
-        assert_eq!(gives_way_after(&mut source, now, 0.04), None);
+        assert!(!source.on_loss(now, 0.04));
         assert_eq!(source.held(now, None), 1.5e6);
         for seconds in [10, 20, 40, 80, 160, 320, 320] {
-            let after = gives_way_after(&mut source, now, 0.06).expect("it gives way");
-            let until = now + Duration::from_millis(after) + Duration::from_secs(seconds);
-            assert!(!source.on_loss(now + Duration::from_secs(1), 0.06, 0.01), "it does already");
+            assert!(source.on_loss(now, 0.06));
+            let until = now + Duration::from_secs(seconds);
+            assert!(!source.on_loss(now + Duration::from_secs(1), 0.06), "it does already");
             assert_eq!([until - Duration::from_nanos(1), until].map(|at| source.held(at, None)), [0.0, 1.5e6], "{seconds}");
             now = until;
         }
-    }
-
-    #[test]
-    fn half_a_second_of_a_newcomers_loss_is_no_reason_to_give_way() {
-        let mut source = SOURCE;
-        assert!((0..50).all(|step| !source.on_loss(NOW + Duration::from_millis(10 * step), 0.2, 0.01)));
-        assert_eq!(source.held(NOW + Duration::from_millis(500), None), 1.5e6);
     }
 
     #[test]
