@@ -119,10 +119,8 @@ pub(super) fn scenario(cell: &Cell, measured: &Traffic, seconds: u32) -> Result<
     let mut flows =
         (0..cell.count).map(|number| flow(format!("{MEASURED}{number}"), measured.clone(), start)).collect::<Result<Vec<_>>>()?;
     if let Rule::InTime { mbit, deadline_ms, on_off_s, .. } = cell.met {
-        let lifetime = match measured {
-            Traffic::Scheme { .. } => Some(Duration::from_millis(u64::from(deadline_ms))),
-            _ => None,
-        };
+        let is_scheme = matches!(measured, Traffic::Scheme { .. });
+        let lifetime = is_scheme.then(|| Duration::from_millis(u64::from(deadline_ms)));
         flows.iter_mut().for_each(|flow| flow.application = Application { lifetime, ..live(mbit, start, end, on_off_s) });
     }
     if let Some((kernel, _)) = cell.beside {
@@ -212,8 +210,7 @@ fn wait_ms_max(outcome: &SharedOutcome, from: f64) -> f64 {
 /// do not count; TCP has no segments.
 fn in_time(cell: &Cell, flow: &FlowOutcome) -> Option<f64> {
     let Rule::InTime { .. } = cell.met else { return None };
-    let judged = flow.segments_accepted + flow.segments_expired;
-    (judged > 0).then(|| flow.segments_accepted as f64 / judged as f64)
+    flow.accepted_share()
 }
 
 #[cfg(test)]

@@ -116,6 +116,12 @@ impl FlowOutcome {
         self.bytes_delivered as f64 * 8e9 / self.present_ns as f64
     }
 
+    /// The part of its segments that were accepted, of those that the sender has a verdict of; `None` without any.
+    pub fn accepted_share(&self) -> Option<f64> {
+        let judged = self.segments_accepted + self.segments_expired;
+        (judged > 0).then(|| self.segments_accepted as f64 / judged as f64)
+    }
+
     /// The loss rate of its packets, on the link and its own path.
     pub fn loss_share(&self) -> f64 {
         (self.packets_dropped + self.packets_lost) as f64 / self.packets_sent as f64

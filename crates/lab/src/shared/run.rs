@@ -96,6 +96,7 @@ fn flow_outcome(
     bytes_arrived_series: Vec<u64>,
 ) -> FlowOutcome {
     let (delays, latencies) = watched.times.times();
+    let (segments_accepted, segments_expired) = watched.times.verdicts();
     FlowOutcome {
         name: spec.name.clone(),
         present_ns: watched.end.since(watched.start.max(warm)).as_nanos(),
@@ -110,8 +111,8 @@ fn flow_outcome(
         bytes_arrived_series,
         delays,
         latencies,
-        segments_accepted: watched.times.verdicts().0,
-        segments_expired: watched.times.verdicts().1,
+        segments_accepted,
+        segments_expired,
     }
 }
 

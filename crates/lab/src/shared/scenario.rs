@@ -292,12 +292,6 @@ impl SharedScenario {
             return Err(SharedScenarioError::IdealFeedback(name()));
         }
         let automatic = matches!(flow.traffic, Traffic::Scheme { pace: Pace::Controlled(_), .. });
-        let is_flagship = scenario.scheme.settings_of::<flagship::Settings>().is_some();
-        if flow.application.lifetime.is_some() && !(automatic && is_flagship && flow.application.rate.is_some()) {
-            let message =
-                "a lifetime, which a source has that Segstream sends at an automatic rate; give it a rate, or leave the lifetime out";
-            return Err(SharedScenarioError::Application(name(), message));
-        }
         if automatic && !scenario.scheme.scheme().has_automatic_rate {
             return Err(SharedScenarioError::NoAutomaticRate { scheme: scenario.scheme.key(), flow: name() });
         }
@@ -334,6 +328,12 @@ fn check_rates(flow: &SharedFlow) -> Result<(), SharedScenarioError> {
     }
     if matches!(flow.traffic, Traffic::Scheme { .. }) && application.rate.is_none() && !application.idle.is_empty() {
         let message = "pauses, but a scheme with always something to send has none; give the application a rate";
+        return Err(SharedScenarioError::Application(flow.name.clone(), message));
+    }
+    let takes_lifetime = |scenario: &Scenario| application.rate.is_some() && scenario.scheme.settings_of::<flagship::Settings>().is_some();
+    let may_be_live = matches!(&flow.traffic, Traffic::Scheme { scenario, pace: Pace::Controlled(_) } if takes_lifetime(scenario));
+    if application.lifetime.is_some() && !may_be_live {
+        let message = "a lifetime, which a source has that Segstream sends at an automatic rate; give it a rate, or leave the lifetime out";
         return Err(SharedScenarioError::Application(flow.name.clone(), message));
     }
     Ok(())
@@ -384,6 +384,13 @@ mod tests {
             (with(SharedFlow { application: Application::backlog().idle_in(&[(second(1), second(2))]), ..flow("a") }), "has pauses"),
             (
                 with(SharedFlow { application: rate.clone().live(Duration::from_millis(200)), ..flow("a") }),
+                "a lifetime, which a source has",
+            ),
+            (
+                with(SharedFlow {
+                    application: rate.clone().live(Duration::from_millis(200)),
+                    ..SharedFlow::new("c", Traffic::tcp(&cubic::LINUX))
+                }),
                 "a lifetime, which a source has",
             ),
             (with(SharedFlow { application: rate, ..SharedFlow::new("c", constant) }), "two rates"),

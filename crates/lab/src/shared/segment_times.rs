@@ -6,7 +6,7 @@
 
 use super::outcome::Times;
 use segstream_base::Instant;
-use segstream_base::halves::{ReceiverEvent, Segment, SegmentNumber, SenderEvent, StreamId, Verdict};
+use segstream_base::halves::{ReceiverEvent, Segment, SegmentNumber, SenderEvent, StreamId};
 use segstream_sim::Observer;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -84,10 +84,7 @@ impl Observer for SegmentTimes {
         let SenderEvent::Judged { verdict, .. } = event else { return };
         let inner = &mut *self.0.borrow_mut();
         if now >= inner.from {
-            match verdict {
-                Verdict::Complete | Verdict::WithinTolerance => inner.accepted += 1,
-                Verdict::Expired | Verdict::Unknown => inner.expired += 1,
-            }
+            *(if verdict.is_met() { &mut inner.accepted } else { &mut inner.expired }) += 1;
         }
     }
 
@@ -95,7 +92,7 @@ impl Observer for SegmentTimes {
         let ReceiverEvent::Delivered { segment, verdict, .. } = event else { return };
         let inner = &mut *self.0.borrow_mut();
         let Some((due, start)) = inner.open.remove(&segment.0) else { return };
-        if now >= inner.from && matches!(verdict, Verdict::Complete | Verdict::WithinTolerance) {
+        if now >= inner.from && verdict.is_met() {
             inner.delays_ns.push(now.since(start.unwrap_or(now)).as_nanos());
             inner.latencies_ns.push(now.since(due).as_nanos());
         }

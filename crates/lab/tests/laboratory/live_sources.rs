@@ -59,8 +59,9 @@ fn tcp(congestion: &'static Algorithm, start: u64) -> SharedFlow {
     SharedFlow { start: second(start), ..SharedFlow::new("tcp", Traffic::tcp(congestion)) }
 }
 
-fn in_time(live: &FlowOutcome) -> f64 {
-    live.segments_accepted as f64 / (live.segments_accepted + live.segments_expired) as f64
+/// The part of the segments that were accepted before they expired.
+fn in_time(outcome: &SharedOutcome) -> f64 {
+    outcome.flow("live").and_then(FlowOutcome::accepted_share).expect("segments are judged")
 }
 
 /// Paths on which sources once waited for seconds: what others queued, or lost, when the source or the other began had left it a fraction of its
@@ -75,8 +76,7 @@ fn a_live_source_beside_cubic_has_nearly_all_of_its_segments_in_time() {
         (Path { mbit: 130.0, rtt_ms: 130, queue: 1_014_000, source_mbit: 54.0, lifetime_ms: 480 }, 0, 0),
     ];
     for (path, start, other) in paths {
-        let mut parts: Vec<f64> =
-            (1..=3).map(|seed| in_time(path.run(start, vec![tcp(&cubic::LINUX, other)], seed).flow("live").expect("it runs"))).collect();
+        let mut parts: Vec<f64> = (1..=3).map(|seed| in_time(&path.run(start, vec![tcp(&cubic::LINUX, other)], seed))).collect();
         parts.sort_by(f64::total_cmp);
         assert!(parts[1] > 0.985 && parts[0] > 0.9, "{} of {} Mbit/s: {parts:?}", path.source_mbit, path.mbit);
     }
@@ -89,7 +89,7 @@ fn a_live_source_that_asks_for_a_third_is_in_time_beside_bbr_and_beside_three_cu
     for (congestion, count) in [(&bbr1::ALGORITHM, 1), (&cubic::LINUX, 3)] {
         for seed in 1..=3 {
             let others = (0..count).map(|number| SharedFlow { name: format!("tcp{number}"), ..tcp(congestion, 0) }).collect();
-            let part = in_time(path.run(2, others, seed).flow("live").expect("it runs"));
+            let part = in_time(&path.run(2, others, seed));
             assert!(part > 0.97, "{part} beside {count} {}, seed {seed}", congestion.name);
         }
     }

@@ -28,7 +28,7 @@ impl SegmentTimes {
         first_arrival: Option<Instant>,
         source_time: Instant,
     ) -> Option<Duration> {
-        if !matches!(verdict, Verdict::Complete | Verdict::WithinTolerance) {
+        if !verdict.is_met() {
             return None;
         }
         if let Some(first) = first_arrival {

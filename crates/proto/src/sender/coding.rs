@@ -18,8 +18,9 @@ pub(super) struct Coding {
     pub(super) default_target: Option<CodingTarget>,
     /// No request is answered by repair units; see [`SendHalf::set_unhedged`].
     pub(super) unhedged: bool,
-    /// So many shipments with answers leave in turn with new data, and whether the last one did that left.
+    /// So many shipments with answers leave in turn with new data.
     pub(super) turns_left: u32,
+    /// The last shipment that left in turn was one with answers.
     pub(super) answered: bool,
 }
 

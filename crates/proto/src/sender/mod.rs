@@ -297,24 +297,7 @@ impl SendHalf {
     #[inline(never)]
     fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        let mut new_only = self.is_turn_of_new_data();
-        let mut body_bytes = if new_only { self.fill(now, number, parts, true) } else { 0 };
-        // Why again: a unit of new data that does not fit any more must not keep the answers back.
-        new_only &= !parts.is_empty();
-        let repair = if new_only { None } else { self.take_repairs(now, number) };
-        if repair.is_none() && !new_only {
-            body_bytes = self.fill(now, number, parts, false);
-        }
-        let (outgoing, body_bytes) = match repair {
-            Some(repair) => (Outgoing::Repair(repair), repair.encoded_len()),
-            None => (Outgoing::Data { body_bytes }, body_bytes),
-        };
-        if repair.is_none() && parts.is_empty() {
-            return None;
-        }
-        if repair.is_some() || parts[0].retransmission {
-            self.note_answer();
-        }
+        let (outgoing, body_bytes) = self.contents(now, number, parts)?;
         counter.take();
         self.last_data = Some(number);
         if self.state_timer.on_data() {
@@ -327,6 +310,26 @@ impl SendHalf {
             self.path.pacer.on_idle(now);
         }
         Some((number, outgoing))
+    }
+
+    /// What shipment `number` contains, and the bytes of its body; data parts go to `parts`.
+    fn contents(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>) -> Option<(Outgoing, usize)> {
+        if self.is_turn_of_new_data() {
+            let body_bytes = self.fill_new(now, number, parts, 0);
+            // Why not in any case: a unit of new data that does not fit any more must not keep the answers back.
+            if !parts.is_empty() {
+                return Some((Outgoing::Data { body_bytes }, body_bytes));
+            }
+        }
+        if let Some(repair) = self.take_repairs(now, number) {
+            self.note_answer();
+            return Some((Outgoing::Repair(repair), repair.encoded_len()));
+        }
+        let body_bytes = self.fill(now, number, parts);
+        if parts.first()?.retransmission {
+            self.note_answer();
+        }
+        Some((Outgoing::Data { body_bytes }, body_bytes))
     }
 
     /// Data shipment `number` with so many bytes of parts leaves: what counts against the rate.

@@ -29,6 +29,14 @@ use smallvec::SmallVec;
 /// The most units beyond a tolerance for which a hedge is calculated; more are all named.
 const BESIDE_MAX: u32 = 256;
 
+/// A hedge of units by name that a code does not protect.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    /// How many a window misses beyond what it may, and how many spare ones that takes.
+    beyond: u32,
+    spare: u32,
+}
+
 /// The code of a segment: which units it protects, and which repair units have left.
 #[derive(Debug)]
 pub(crate) struct SendCode {
@@ -49,8 +57,8 @@ pub(crate) struct SendCode {
     asked: u32,
     /// What the receiver told of lost units in the report with this echo.
     told: Option<(ShipmentNumber, u32)>,
-    /// How many units beyond the tolerance units by name were hedged for, and with how many spare ones.
-    beside: Option<(u32, u32)>,
+    /// The largest hedge of units that are sent again by name.
+    beside: Option<Beside>,
 }
 
 impl SendCode {
@@ -168,20 +176,18 @@ impl SendSegment {
             return Some((windows.into_iter().flatten().collect(), 0));
         };
         let code = self.code.as_mut()?;
-        let known = code.beside.filter(|(beyond, _)| *beyond >= most);
-        if known.is_none() {
-            *positions_left = positions_left.checked_sub(most * SPARE_MAX / 4 + SPARE_MAX)?;
-        }
-        // Why the same shipment size as a run by name: its units share it as far as the tolerance lets them.
-        let hedge = Hedge { per_shipment: hedge.per_shipment.min(self.tolerance.per_shipment).max(1), ..hedge };
-        let (turns, (_, spare)) = match known {
-            Some(known) => (0, known),
+        let (spare, turns) = match code.beside.filter(|beside| beside.beyond >= most) {
+            Some(beside) => (beside.spare, 0),
             None => {
-                let answer = hedge.answer(most);
-                (answer.turns(), (most, answer.units - most))
+                *positions_left = positions_left.checked_sub(most * SPARE_MAX / 4 + SPARE_MAX)?;
+                // Why the same shipment size as a run by name: its units share it as far as the tolerance lets them.
+                let per_shipment = hedge.per_shipment.min(self.tolerance.per_shipment).max(1);
+                let answer = Hedge { per_shipment, ..hedge }.answer(most);
+                let spare = answer.units - most;
+                code.beside = Some(Beside { beyond: most, spare });
+                (spare, answer.turns())
             }
         };
-        code.beside = Some((most.max(known.map_or(0, |(beyond, _)| beyond)), spare));
         let mut named = Vec::new();
         for window in windows.iter_mut().filter(|window| beyond(window) > 0) {
             let count = (beyond(window) + spare) as usize;
@@ -245,10 +251,10 @@ impl SendStream {
             return None;
         }
         let answer = segment.code.as_mut().and_then(|code| code.answer(lost, (echo, reorder), hedge))?;
-        let named = segment.named(beside, hedge, positions_left);
+        // What there is no time left for is asked for again.
+        let (beside, turns) = segment.named(beside, hedge, positions_left).unwrap_or_default();
         self.repairs.add(number, answer.units);
-        let Some((named, turns)) = named else { return Some(answer.turns()) };
-        self.request(number, named.into_iter().filter_map(Run::single), (echo, reorder), positions_left);
+        self.request(number, beside.into_iter().filter_map(Run::single), (echo, reorder), positions_left);
         Some(answer.turns() + turns)
     }
 

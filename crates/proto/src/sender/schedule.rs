@@ -1,5 +1,5 @@
-//! The contents of the next data shipment: retransmissions first unless it is the turn of new data, oldest segment first, then new units, for which the streams are served by
-//! deficit round robin.
+//! The contents of the next data shipment: retransmissions first unless it is the turn of new data, oldest segment first; then new units, for
+//! which the streams are served by deficit round robin.
 //!
 //! Called by the half when the pacer permits a shipment. Invariant: a shipment carries at most B consecutive and at most E units of one
 //! window of a partially tolerant segment, so that the loss of one datagram cannot violate a tolerance.
@@ -20,14 +20,19 @@ impl SendHalf {
         self.stream_counts.eligible > 0
     }
 
-    /// Fills one shipment with parts, of new data only if so said; returns the bytes of its body.
-    pub(super) fn fill(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>, new_only: bool) -> usize {
+    /// Fills one shipment with parts; returns the bytes of its body.
+    pub(super) fn fill(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>) -> usize {
         let mut used = 0;
-        if self.stream_counts.retransmit > 0 && !new_only {
+        if self.stream_counts.retransmit > 0 {
             for place in 0..self.streams.len() {
                 while self.streams[place].retransmissions.total > 0 && self.take_retransmission(now, place, number, parts, &mut used) {}
             }
         }
+        self.fill_new(now, number, parts, used)
+    }
+
+    /// Fills what is left of one shipment, of which `used` bytes are, with parts of new data; returns the bytes of its body.
+    pub(super) fn fill_new(&mut self, now: Instant, number: ShipmentNumber, parts: &mut Vec<Part>, mut used: usize) -> usize {
         while let Some(place) = self.next_turn() {
             if !self.take_first_time(now, place, number, parts, &mut used) {
                 break;
