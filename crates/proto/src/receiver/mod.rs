@@ -239,6 +239,9 @@ impl RecvHalf {
     /// Takes a part that arrived in shipment `number`.
     #[inline]
     pub fn on_part(&mut self, now: Instant, number: ShipmentNumber, part: &Part) -> PartOutcome {
+        if let Some(outcome) = self.on_part_in_sequence(now, part) {
+            return outcome;
+        }
         let id = part.stream;
         let about = About { opened: part.opened, length: part.length, own: part.tolerance, source_time: part.source_time };
         let admission = self.admit(now, id, part.segment, &about, part.end());
@@ -274,6 +277,31 @@ impl RecvHalf {
         }
         self.reports.schedule.on_data();
         if fresh > 0 { PartOutcome::Fresh } else { PartOutcome::Stale }
+    }
+
+    /// Takes a part that goes on where the stream has come to, in the middle of a segment of which everything is known; `None` for any other.
+    ///
+    /// Why: most parts do, and only its positions and the frontier change then.
+    #[inline]
+    fn on_part_in_sequence(&mut self, now: Instant, part: &Part) -> Option<PartOutcome> {
+        let stream = self.streams.get_mut(part.stream)?;
+        let segment = stream.segments.get_mut(part.segment)?;
+        let (start, end) = ((part.segment, part.first), part.end());
+        let is_within = segment.has_room_for(part.length, end) && segment.layout.units.is_some_and(|units| end.0 < units);
+        if part.retransmission || !is_within || segment.is_closed() || segment.code.is_some() || !stream.progress.is_at(start) {
+            return None;
+        }
+        let fresh = segment.mark(part.first, part.count);
+        segment.first_arrival.get_or_insert(now);
+        segment.presence.due = end;
+        stream.progress.step((part.segment, end));
+        self.counters.units_received += u64::from(fresh);
+        self.counters.units_duplicate += u64::from(part.count - fresh);
+        self.reports.schedule.on_data();
+        if segment.needs_judging() {
+            self.reevaluate(now, part.stream, part.segment);
+        }
+        Some(if fresh > 0 { PartOutcome::Fresh } else { PartOutcome::Stale })
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 //! - `coding`: whether and how repair units are used; `code_ahead`: repair units before anybody asks;
 //! - `repair`: repair units, and which leave next;
 //! - `hedge`: how many answer a request, and whether in turn with new data;
-//! - `gso_batch`: one decision for several data shipments;
+//! - `continuation`: one decision for several data shipments; `gso_batch`: those that leave together;
 //! - `stream_counts`: counts of streams by what they have to do;
 //! - `state`: when the sender's state is due, and its frames;
 //! - `submission`: what the application hands over;
@@ -27,6 +27,7 @@ mod code_ahead;
 mod coding;
 mod congestion_control;
 mod connection_api;
+mod continuation;
 mod counters;
 mod durability;
 mod feedback;
@@ -52,6 +53,7 @@ use crate::rate::{Rate, RateError};
 pub use code_ahead::CodingTarget;
 use coding::Coding;
 use congestion_control::NotifiedRate;
+use continuation::Continuation;
 use core::ops::Range;
 pub use counters::{SenderCounters, StreamCounters};
 pub use durability::Durable;
@@ -154,6 +156,7 @@ pub struct SendHalf {
     notified_rate: NotifiedRate,
     unfinished: Unfinished,
     coding: Coding,
+    continuation: Continuation,
     pub(crate) events: VecDeque<SenderHalfEvent>,
     /// From the source's time of each segment to when its verdict was known here, in nanoseconds.
     verdict_times: Histogram,
@@ -182,6 +185,7 @@ impl SendHalf {
             notified_rate: NotifiedRate::default(),
             unfinished: Unfinished::default(),
             coding: Coding::default(),
+            continuation: Continuation::default(),
             events: VecDeque::new(),
             verdict_times: Histogram::default(),
             counters: SenderCounters::default(),
@@ -297,7 +301,14 @@ impl SendHalf {
     #[inline(never)]
     fn emit_data(&mut self, now: Instant, counter: &mut ShipmentCounter, parts: &mut Vec<Part>) -> Option<(ShipmentNumber, Outgoing)> {
         let number = counter.peek();
-        let (outgoing, body_bytes) = self.contents(now, number, parts)?;
+        let (outgoing, body_bytes) = if let Some((_, body_bytes)) = self.continuations() {
+            parts.push(self.continue_with(now, number, 1));
+            (Outgoing::Data { body_bytes }, body_bytes)
+        } else {
+            let contents = self.contents(now, number, parts)?;
+            self.note_contents(parts, contents.1);
+            contents
+        };
         counter.take();
         self.last_data = Some(number);
         if self.state_timer.on_data() {

@@ -143,6 +143,19 @@ impl SendHalf {
         true
     }
 
+    /// The part behind `part` is what the next shipment would contain if that was decided anew.
+    pub(super) fn debug_assert_chosen(&self, part: &Part) {
+        let chosen = || {
+            let segment = self.streams[0].segments.get(part.segment)?;
+            let most = (segment.ready() - segment.sent.next).min(segment.tolerance.per_shipment);
+            let positions = Run::new(segment.sent.next, segment.sent.next + most)?;
+            let run = NextPart::fitting(part.stream, part.segment, segment, positions, false, self.path.pmtu.data_bytes)?;
+            Some(run.part(part.stream, part.segment, segment))
+        };
+        let is_ready = || self.streams[0].first_time_ready(self.config.class.flow_control());
+        debug_assert!(is_ready() && chosen() == Some(Part { first: part.end(), ..*part }), "{part:?} is not continued by {:?}", chosen());
+    }
+
     /// Fixes the code of a segment that begins.
     fn plan_if_first(&mut self, now: Instant, place: usize) {
         let stream = &self.streams[place];

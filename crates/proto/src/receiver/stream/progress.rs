@@ -44,6 +44,19 @@ impl Progress {
         in_step
     }
 
+    /// Whether first transmissions and the frontier have both come to `start`, and no further.
+    #[inline]
+    pub(in crate::receiver) fn is_at(&self, start: (SegmentNumber, Position)) -> bool {
+        self.high == start && self.frontier == start
+    }
+
+    /// From where both have come to they go on to `end`.
+    #[inline]
+    pub(in crate::receiver) fn step(&mut self, end: (SegmentNumber, Position)) {
+        debug_assert!(self.high == self.frontier && self.high < end, "the frontier goes on alone");
+        (self.high, self.frontier) = (end, end);
+    }
+
     /// Whether the part at `start`, the last that has arrived, began a run beyond the frontier: what is missing before it is due once its
     /// shipment has been passed.
     #[inline]
