@@ -121,7 +121,7 @@ impl Stage {
 
     fn ours(&self, from: &Path, out: &Path, durability: &str) -> Result<f64> {
         let mut receiver = Command::new(&self.segstream)
-            .args(["recv", "--listen", "127.0.0.1:0", "--allow-any", "--max-bytes", "1TiB", "--durability", durability, "--out"])
+            .args(["recv", "--listen", "127.0.0.1:0", "--allow-anyone", "--max-bytes", "1TiB", "--durability", durability, "--out"])
             .arg(out)
             .env("XDG_CONFIG_HOME", self.directory.path().join("receiver"))
             .stderr(Stdio::piped())

@@ -50,7 +50,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use storage::Durability;
 
-/// The most bytes that one connection may write with --allow-any.
+/// The most bytes that one connection may write with --allow-anyone.
 const STRANGERS_BYTES_MAX: Bytes = Bytes::new(1 << 30);
 
 /// Receives files or a pipe from a sender.
@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     hidden: bool,
     /// The most bytes that one connection may write to --out. Files above it are refused by name, a pipe is broken off and what came
-    /// stays in the .part file [default: 1GiB with --allow-any, otherwise no limit].
+    /// stays in the .part file [default: 1GiB with --allow-anyone, otherwise no limit].
     #[arg(long, value_name = "BYTES", value_parser = quantity::positive_bytes)]
     max_bytes: Option<Bytes>,
     /// What is on disk before a file gets its name and the sender is told that it is whole. none: whatever the system has

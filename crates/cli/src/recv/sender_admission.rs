@@ -18,19 +18,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The flags of `recv` that need encryption, by the names of their fields.
-const FLAGS: &[&str] = &["allow", "allow_any", "pair", "known", "known_senders"];
+const FLAGS: &[&str] = &["allow", "allow_anyone", "pair", "known", "known_senders"];
 
 /// The flags of `recv` that admit senders.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Protection")]
 pub(crate) struct AdmissionArguments {
-    /// Serves the sender with this key; can be repeated. Without --allow, --allow-any, --known and --authority a one-time code is
+    /// Serves the sender with this key; can be repeated. Without --allow, --allow-anyone, --known and --authority a one-time code is
     /// printed instead: the first sender that gives it to `send` is served. With --keep a new code follows.
     #[arg(long, value_name = "FINGERPRINT")]
     allow: Vec<Fingerprint>,
     /// Serves every sender, whatever its key.
-    #[arg(long)]
-    allow_any: bool,
+    // Why the alias: scripts have the name from before it was that of the libraries.
+    #[arg(long, alias = "allow-any")]
+    allow_anyone: bool,
     /// Prints a one-time code, and remembers the sender that gives it together with `send --pair` under this name.
     #[arg(long, value_name = "NAME", value_parser = pairing::name)]
     pair: Option<String>,
@@ -64,12 +65,12 @@ pub(super) struct SenderAdmission {
 pub(super) fn check(arguments: &Arguments) -> Result<()> {
     let explicit = &arguments.explicit;
     Protection::check(explicit, FLAGS)?;
-    explicit.contradiction("allow_any", &["allow", "authority", "pair", "known"], "one serves every sender, the other only some")
+    explicit.contradiction("allow_anyone", &["allow", "authority", "pair", "known"], "one serves every sender, the other only some")
 }
 
 /// Whether senders are admitted whose key or authority the user has not named.
 pub(super) const fn serves_strangers(arguments: &Arguments) -> bool {
-    arguments.admission.allow_any
+    arguments.admission.allow_anyone
 }
 
 impl SenderAdmission {
@@ -80,10 +81,10 @@ impl SenderAdmission {
         if arguments.protection.is_insecure() {
             return Ok((admission, Endpoint::builder().insecure()));
         }
-        let AdmissionArguments { allow, allow_any, pair, known, known_senders } = &arguments.admission;
+        let AdmissionArguments { allow, allow_anyone, pair, known, known_senders } = &arguments.admission;
         let (identity, made) = arguments.protection.identity()?;
         admission.made = made;
-        if *allow_any {
+        if *allow_anyone {
             admission.keys = Admission::anyone();
         }
         allow.iter().for_each(|key| admission.keys.allow(*key));
@@ -95,7 +96,7 @@ impl SenderAdmission {
             admission.pairing = Some(Pairing::new(name.clone(), senders()?)?);
         }
         let authorities = arguments.protection.authorities()?;
-        let is_chosen = pair.is_none() && (*allow_any || *known || !allow.is_empty() || authorities.is_some());
+        let is_chosen = pair.is_none() && (*allow_anyone || *known || !allow.is_empty() || authorities.is_some());
         if let Some(authorities) = authorities {
             admission.keys.allow_certified(authorities);
         }

@@ -65,7 +65,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("send 127.0.0.1:9 x --peer k7qm", "looks like SHA256:"),
     ("send 127.0.0.1:9 x --code-file Cargo.toml", "does not occur in a one-time code"),
     ("send 127.0.0.1:9 x --code k7qm-2xnp-9wdt-4rfh", "the one-time code is no argument"),
-    ("recv --listen 127.0.0.1:0 --insecure --allow-any", "--insecure and --allow-any contradict"),
+    ("recv --listen 127.0.0.1:0 --insecure --allow-anyone", "--insecure and --allow-anyone contradict"),
     ("recv --listen 127.0.0.1:0 --insecure --certificate y", "--insecure and --certificate contradict"),
     ("recv --listen 127.0.0.1:0 --insecure --authority y", "--insecure and --authority contradict"),
     (
@@ -73,10 +73,10 @@ const REFUSED: &[(&str, &str)] = &[
         "--insecure and --allow contradict",
     ),
     (
-        "recv --listen 127.0.0.1:0 --allow-any --allow SHA256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
-        "--allow-any and --allow contradict",
+        "recv --listen 127.0.0.1:0 --allow-anyone --allow SHA256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
+        "--allow-anyone and --allow contradict",
     ),
-    ("recv --listen 127.0.0.1:0 --allow-any --authority y", "--allow-any and --authority contradict"),
+    ("recv --listen 127.0.0.1:0 --allow-anyone --authority y", "--allow-anyone and --authority contradict"),
     ("recv --listen 127.0.0.1:0 --max-bytes 0", "above 0"),
     ("recv", "--listen"),
     ("recv --listen nowhere", "such as 127.0.0.1:9000"),

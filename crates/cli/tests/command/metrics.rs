@@ -95,7 +95,7 @@ fn health_is_told_and_other_requests_are_refused() {
     assert!(get(&metrics, "GET", "/other").0.contains("404"));
     assert!(get(&metrics, "POST", "/metrics").0.contains("405"));
     // A second server at the same address is refused with a sentence, before anything is received.
-    let taken = crate::process::run(["recv", "--listen", "127.0.0.1:0", "--allow-any", "--metrics", &metrics]).expect(1);
+    let taken = crate::process::run(["recv", "--listen", "127.0.0.1:0", "--allow-anyone", "--metrics", &metrics]).expect(1);
     assert!(taken.stderr.contains("choose another --metrics"), "{}", taken.stderr);
     receiver.interrupt();
 }

@@ -81,7 +81,7 @@ pub(crate) fn receiver(arguments: &[&str]) -> (Running, String) {
 pub(crate) fn expecting<S: AsRef<OsStr>>(verb: &str, flag: &str, arguments: impl IntoIterator<Item = S>) -> Vec<OsString> {
     let mut words = vec![OsString::from(verb)];
     words.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
-    if !words.iter().any(|word| word == "--insecure" || word == "--allow-any") {
+    if !words.iter().any(|word| word == "--insecure" || word == "--allow-anyone") {
         words.extend([flag.into(), identity().fingerprint().to_string().into()]);
     }
     words

@@ -110,7 +110,7 @@ fn a_folder_or_file_that_cannot_be_made_is_refused_before_anything_is_sent() {
     std::fs::write(&file, "x").unwrap();
     let taken = file.to_str().unwrap();
     let refused =
-        |flags: [&str; 2]| -> Ended { run([&["recv", "--listen", "127.0.0.1:0", "--allow-any"][..], &flags[..]].concat()).expect(1) };
+        |flags: [&str; 2]| -> Ended { run([&["recv", "--listen", "127.0.0.1:0", "--allow-anyone"][..], &flags[..]].concat()).expect(1) };
     assert!(refused(["--loss-log", taken]).stderr.contains("choose a new file with --loss-log"));
     assert!(refused(["--qlog", taken]).stderr.contains("choose another directory with --qlog"));
 }

@@ -218,7 +218,7 @@ fn a_key_that_is_not_allowed_is_refused_with_what_to_do() {
 #[test]
 fn anyone_is_served_where_anyone_is_allowed() {
     let users = Users::new();
-    let (receiver, address) = users.receiver(&["--allow-any"]);
+    let (receiver, address) = users.receiver(&["--allow-anyone"]);
     let key = users.identity("receiver").fingerprint().to_string();
     let sent = users.send(&address, &["--peer", &key]).expect(0);
     all_in(&sent.stderr, &["a new identity was made in"]);
@@ -250,7 +250,7 @@ fn encryption_at_one_end_alone_is_refused_with_what_to_do() {
     assert!(sent.json()["peer"].is_null() && sent.json()["address"] == address);
     all_in(&receiver.end().expect(0).stderr, &["insecure: no encryption"]);
 
-    let (receiver, address) = users.receiver(&["--allow-any"]);
+    let (receiver, address) = users.receiver(&["--allow-anyone"]);
     let refused = users.send(&address, &["--insecure"]).expect(1);
     all_in(&refused.stderr, &["encrypts and this sender was started with --insecure", "at both ends or at neither"]);
     receiver.interrupt().expect(1);

@@ -38,7 +38,7 @@ fn what_may_be_written_is_limited_where_anyone_may_come() {
     let directory = tempfile::tempdir().unwrap();
     let (source, target) = (directory.path().join("source"), directory.path().join("target"));
     File::create(&source).unwrap().set_len((1 << 30) + 1).unwrap();
-    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--allow-any"]);
+    let (receiver, address) = receiver(&["--out", target.to_str().unwrap(), "--allow-anyone"]);
     let sent = send([&address, source.to_str().unwrap(), "--rate", "2mbit"]).expect(1);
     assert!(sent.stderr.contains("1073741825 bytes") && sent.stderr.contains("--max-bytes"), "{sent:?}");
     receiver.end().expect(1);
