@@ -8,14 +8,13 @@
 //! At each slot of the schedule the queue is drained for a round trip, which tells the *kind's share*: what part of the bottleneck all
 //! senders of this kind have. Each of them sees the same.
 //!
-//! - Below a half it catches up until the queue has overflowed, and below a third it may defend itself: [`super::defence`].
+//! - Below a third it may defend itself: [`super::defence`].
 //! - Above 0.7, nobody else is there: back to delay mode. So does a queue that two drains in turn have emptied, or that is gone by
 //!   itself for two seconds. Who returns within ten seconds of that stays for twenty, whatever drains have emptied.
 //!
 //! A source whose rate is known in advance may hold more than the window ([`super::source_rate`]).
 //!
-//! Invariant: the window of a limited stream, or of one that pauses and sends less than the window gives, does not grow; a stream that sends
-//! next to nothing does not find that others are gone.
+//! Invariant: a limited stream's window does not grow, and one that sends next to nothing does not find that others are gone.
 
 use super::cubic_window::CubicWindow;
 use super::defence::Defence;
@@ -58,12 +57,6 @@ const KIND_EMPTIES: f64 = 0.6;
 const GONE_TAUS: f64 = 8.0;
 const GONE_LEAST: f64 = 2.0;
 const GONE_PART: f64 = 1.0 / 3.0;
-/// Until the queue has overflowed, a flow whose kind has less than this share grows by so much in a round trip beyond the law, as in start-up, and
-/// the less the nearer the share is.
-const CATCH_UP: f64 = 0.5;
-const CATCH_UP_GROWTH: f64 = 0.7;
-/// The window of a source with pauses does not grow while less than this part of it is used (RFC 9438 5.8).
-const USED: f64 = 0.8;
 /// Who sends less than this part of the rate sends next to nothing.
 const IDLE_PART: f64 = 0.1;
 /// Who returns within this time has left too early, and stays for that time.
@@ -95,8 +88,6 @@ pub(super) struct Competitive {
     defence: Defence,
     /// Half of the bottleneck in bytes a second, once a drain has told.
     half: Option<f64>,
-    /// The queue has overflowed since the mode began.
-    has_overflowed: bool,
 }
 
 impl Competitive {
@@ -138,7 +129,6 @@ impl Competitive {
             window_then: window.get(),
             defence: Defence::new(view.now),
             half: None,
-            has_overflowed: false,
         }
     }
 
@@ -205,29 +195,18 @@ impl Competitive {
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
         let kind = self.kind * window_of(rate, view) / self.window_then;
         self.defence.record(view, self.kind);
+        let defends = self.defence.growth(view.now, kind, self.loss);
         let overflows = view.loss.has_lost && view.delay.queue > CONGESTIVE * self.longest.get();
-        self.has_overflowed |= overflows || view.loss.has_marked;
-        let grows = self.defence.growth(view.now, kind, self.loss).into_iter().chain(self.catch_up(kind)).reduce(f64::max);
         let is_congestive = (overflows || view.loss.has_marked) && view.exchange.sent_at > self.decreased_at;
-        if is_congestive && grows.is_none() {
+        if is_congestive && defends.is_none() {
             self.decreased_at = view.now;
             self.window.decrease(view.now);
-        } else if view.limited || view.pauses && view.delivery.sent < USED * rate {
-            self.window.pause(Duration::from_secs_f64(view.exchange.alpha));
-        } else {
-            if let Some(growth) = grows {
+        } else if !view.limited {
+            if let Some(growth) = defends {
                 self.window.scale(1.0 + growth * (view.exchange.alpha / rtt).min(1.0));
             }
             self.window.grow(view.now, rtt);
         }
-    }
-
-    /// By what part the window grows in a round trip beyond its law while the queue has not overflowed, once a drain has told that this kind has
-    /// the share `kind` at present.
-    ///
-    /// Why: others who fill the queue go on growing until it overflows. A window that only fitted the queue they found would lose its share.
-    fn catch_up(&self, kind: f64) -> Option<f64> {
-        (self.half.is_some() && !self.has_overflowed && kind < CATCH_UP).then_some(CATCH_UP_GROWTH * (1.0 - kind / CATCH_UP))
     }
 
     /// The echoes of a drain have come; returns whether competition is over.
@@ -308,8 +287,7 @@ mod tests {
         let with = |loss| move |view| View { loss, ..view };
         let (lost, marked) = (with(Loss { has_lost: true, ..Loss::default() }), with(Loss { has_marked: true, ..Loss::default() }));
         for (queue, lost_at) in [(0.019, 0.7), (0.005, 1.0)] {
-            let of_law = answer(queue, |view| view);
-            assert!((answer(queue, lost) - lost_at * of_law).abs() < 0.01, "{queue}: {}", answer(queue, lost));
+            assert!((answer(queue, lost) - lost_at).abs() < 0.01, "{queue}: {}", answer(queue, lost));
             assert!((answer(queue, marked) - 0.7).abs() < 0.01, "{queue}: {}", answer(queue, marked));
         }
         assert!(answer(0.019, |view| view) >= 1.0);
