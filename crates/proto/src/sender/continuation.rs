@@ -133,13 +133,13 @@ mod tests {
 
     fn open(half: &mut SendHalf) -> StreamId {
         let stream = half.open_stream(NOW, Contract { unit_bytes: 1000, ..Contract::default() }).unwrap();
-        told(half, 0, 0, ReportFrame::Grant { stream, segments: 9, units: 4096, end_known: false });
+        told(half, 0, None, ReportFrame::Grant { stream, segments: 9, units: 4096, end_known: false });
         stream
     }
 
-    fn told(half: &mut SendHalf, number: u64, echo: u64, frame: ReportFrame) {
+    fn told(half: &mut SendHalf, number: u64, echo: Option<ShipmentNumber>, frame: ReportFrame) {
         let frames = core::iter::once(frame).collect();
-        half.handle_report(NOW, &Report { number: ReportNumber(number), echo: ShipmentNumber(echo), frames, ..Report::default() });
+        half.handle_report(NOW, &Report { number: ReportNumber(number), echo, frames, ..Report::default() });
     }
 
     /// The part that leaves next, and whether it was decided before.
@@ -172,11 +172,11 @@ mod tests {
         half.submit(NOW, stream, Some(60_000), NOW, None).unwrap();
         assert!((0..6).map(|_| next(&mut half, &mut counter).1).eq([false, false, true, true, true, true]));
         let missing = core::iter::once(Run::new(Position(0), Position(1)).unwrap()).collect();
-        let echo = counter.peek().0 - 1;
+        let echo = ShipmentNumber(counter.peek().0 - 1);
         told(
             &mut half,
             1,
-            echo,
+            Some(echo),
             ReportFrame::Request { stream, segment: SegmentNumber(0), missing, tail_from: None, length_wanted: false },
         );
         let (again, continues) = next(&mut half, &mut counter);
