@@ -6,6 +6,7 @@
 //! Invariant: a continuation has the part that [`SendHalf::fill`] would have chosen at the same time. What else is due leaves first.
 
 use super::SendHalf;
+use super::schedule::holds_one;
 use super::segment::SendSegment;
 use segstream_base::codec::varint_len;
 use segstream_base::{Instant, Position, ShipmentNumber};
@@ -35,8 +36,11 @@ impl SendHalf {
             && self.streams.len() == 1
         {
             let stream = &self.streams[0];
-            let left =
-                stream.segments.get(part.segment).filter(|_| stream.current == part.segment).map_or(0, |segment| alike(segment, &part));
+            let left = stream
+                .segments
+                .get(part.segment)
+                .filter(|_| stream.current == part.segment)
+                .map_or(0, |segment| alike(segment, &part, self.path.pmtu.data_bytes));
             self.continuation = Continuation { part, body_bytes, left, room: self.path.pmtu.data_bytes };
         }
     }
@@ -78,9 +82,9 @@ impl SendHalf {
     }
 }
 
-/// How many shipments behind that of `part` look like it: full units with a full one behind them, and headers of the
-/// same length.
-fn alike(segment: &SendSegment, part: &Part) -> u32 {
+/// How many shipments behind that of `part` look like it, with `room` bytes for parts in each: as many full units with a full one behind them, and
+/// headers of the same length.
+fn alike(segment: &SendSegment, part: &Part, room: usize) -> u32 {
     let Some(units) = segment.layout.units else { return 0 };
     if segment.skipped || segment.sent.next != part.end() || part.payload_bytes != part.count * segment.layout.unit_bytes {
         return 0;
@@ -102,7 +106,24 @@ fn alike(segment: &SendSegment, part: &Part) -> u32 {
     // Why all but two: the last may be so short that it fits in beside those before it.
     let left = units.saturating_sub(2).saturating_sub(segment.sent.next.0) / part.count;
     let same_length = u32::div_ceil(end - part.first.0, part.count) - 1;
-    left.min(same_length)
+    left.min(same_length).min(same_count(segment, part, room))
+}
+
+/// How many shipments behind that of `part` carry as many units as it does, other things being equal: the schedule leaves room for the length of
+/// the number of units left, and one unit more may fit where that is shorter.
+fn same_count(segment: &SendSegment, part: &Part, room: usize) -> u32 {
+    let (next, units) = (segment.sent.next.0, segment.units());
+    let least = match varint_len(u64::from((units - part.first.0).min(segment.tolerance.per_shipment))) {
+        1 => return u32::MAX,
+        2 => 1 << 6,
+        4 => 1 << 14,
+        _ => 1 << 30,
+    };
+    if holds_one(room, segment.layout.unit_bytes) {
+        return u32::MAX;
+    }
+    // Of the k-th behind it at most `units - next - (k - 1) * count` are left.
+    (units - next).checked_sub(least).map_or(0, |more| more / part.count + 1)
 }
 
 #[cfg(test)]
@@ -132,7 +153,11 @@ mod tests {
     }
 
     fn open(half: &mut SendHalf) -> StreamId {
-        let stream = half.open_stream(NOW, Contract { unit_bytes: 1000, ..Contract::default() }).unwrap();
+        open_with(half, 1000)
+    }
+
+    fn open_with(half: &mut SendHalf, unit_bytes: u32) -> StreamId {
+        let stream = half.open_stream(NOW, Contract { unit_bytes, ..Contract::default() }).unwrap();
         told(half, 0, None, ReportFrame::Grant { stream, segments: 9, units: 4096, end_known: false });
         stream
     }
@@ -163,6 +188,27 @@ mod tests {
         assert!(parts.iter().enumerate().all(|(at, (part, _))| (part.first.0, part.count) == (at as u32, 1)));
         let decided: Vec<u32> = parts.iter().filter(|(_, continues)| !continues).map(|(part, _)| part.first.0).collect();
         assert_eq!(decided, [0, 1, 64, 98, 99]);
+    }
+
+    /// The same segment, decided part by part, and as it leaves.
+    #[test]
+    fn with_units_of_any_size_each_shipment_carries_what_it_would_if_it_was_decided_anew() {
+        for unit_bytes in 20..550 {
+            let run = |forgets: bool| {
+                let (mut half, mut counter) = (half(), ShipmentCounter::default());
+                let stream = open_with(&mut half, unit_bytes);
+                half.submit(NOW, stream, Some(200 * u64::from(unit_bytes)), NOW, None).unwrap();
+                let mut parts = Vec::new();
+                while parts.last().is_none_or(|part: &Part| part.end() < Position(200)) {
+                    if forgets {
+                        half.continuation.left = 0;
+                    }
+                    parts.push(next(&mut half, &mut counter).0);
+                }
+                parts
+            };
+            assert_eq!(run(false), run(true), "units of {unit_bytes} bytes");
+        }
     }
 
     #[test]

@@ -166,6 +166,11 @@ impl SendHalf {
     }
 }
 
+/// Whether `room` bytes hold no more than one unit of `unit_bytes`, whatever their header takes.
+pub(super) const fn holds_one(room: usize, unit_bytes: u32) -> bool {
+    room / 2 < unit_bytes as usize
+}
+
 /// The positions of one part, and what it takes.
 #[derive(Clone, Copy)]
 struct NextPart {
@@ -202,7 +207,7 @@ impl NextPart {
             + Self::length_told(segment, retransmission).map_or(0, varint_len)
             + segment.tolerance.own.map_or(0, tolerance_len);
         let unit = segment.layout.unit_bytes;
-        let count = if most == 1 || room / 2 < unit as usize {
+        let count = if most == 1 || holds_one(room, unit) {
             // Why: mostly there is room for one unit, and a division costs as much as all the rest.
             1
         } else {
