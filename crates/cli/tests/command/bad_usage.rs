@@ -77,6 +77,7 @@ const REFUSED: &[(&str, &str)] = &[
         "--allow-anyone and --allow contradict",
     ),
     ("recv --listen 127.0.0.1:0 --allow-anyone --authority y", "--allow-anyone and --authority contradict"),
+    ("recv --listen 127.0.0.1:0 --allow-any --authority y", "--allow-anyone and --authority contradict"),
     ("recv --listen 127.0.0.1:0 --max-bytes 0", "above 0"),
     ("recv", "--listen"),
     ("recv --listen nowhere", "such as 127.0.0.1:9000"),

@@ -112,7 +112,7 @@ impl RecvHalf {
     #[inline]
     pub(crate) fn is_ready_for(&self, part: &Part, shipments: usize) -> bool {
         let Some(stream) = self.streams.get(part.stream) else { return false };
-        let Some(segment) = stream.segments.get(part.segment).filter(|segment| !segment.is_closed()) else { return false };
+        let Some(segment) = stream.segments.get(part.segment) else { return false };
         // Why whole ones in a run: of a sum that holds a short last unit, others could lack what it lacks.
         let whole_bytes = u64::from(part.count) * u64::from(segment.layout.unit_bytes);
         let whole = shipments == 1 || whole_bytes == u64::from(part.payload_bytes);

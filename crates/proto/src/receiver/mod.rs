@@ -288,7 +288,7 @@ impl RecvHalf {
         let segment = stream.segments.get_mut(part.segment)?;
         let (start, end) = ((part.segment, part.first), part.end());
         let is_within = segment.has_room_for(part.length, end) && segment.layout.units.is_some_and(|units| end.0 < units);
-        if part.retransmission || !is_within || segment.is_closed() || segment.code.is_some() || !stream.progress.is_at(start) {
+        if part.retransmission || !is_within || segment.code.is_some() || !stream.progress.is_at(start) {
             return None;
         }
         let fresh = segment.mark(part.first, part.count);

@@ -137,7 +137,7 @@ impl RecvStream {
     /// its positions below `end`. This turn may still make `places_left` places in the queue.
     #[inline]
     pub(crate) fn admit(&mut self, number: SegmentNumber, about: &About, end: Position, class: Class, places_left: &mut u64) -> Admission {
-        if self.segments.get(number).is_some_and(|segment| segment.has_room_for(about.length, end) && !segment.is_closed()) {
+        if self.segments.get(number).is_some_and(|segment| segment.has_room_for(about.length, end)) {
             return Admission::Open;
         }
         self.admit_news(number, about, end, class, places_left)

@@ -116,19 +116,14 @@ impl SendHalf {
     fn take_first_time(&mut self, now: Instant, place: usize, number: ShipmentNumber, parts: &mut Vec<Part>, used: &mut usize) -> bool {
         let room = self.path.pmtu.data_bytes - *used;
         self.plan_if_first(now, place);
-        let (flow, stream) = (self.config.class.flow_control(), &self.streams[place]);
+        let stream = &self.streams[place];
         let id = self.streams.number(place);
         let current = stream.current;
         let Some(segment) = stream.segments.get(current) else { return false };
         if segment.tolerance.in_force.is_partial() && parts.iter().any(|part| part.stream == id && part.segment == current) {
             return false;
         }
-        let mut most = (segment.ready() - segment.sent.next).min(segment.tolerance.per_shipment);
-        if segment.layout.units.is_none() && flow {
-            most = most.min(stream.window.open_room(segment));
-        }
-        let Some(positions) = Run::new(segment.sent.next, segment.sent.next + most) else { return false };
-        let Some(run) = NextPart::fitting(id, current, segment, positions, false, room) else { return false };
+        let Some(run) = self.first_time_run(place, segment, room) else { return false };
         parts.push(run.part(id, current, segment));
         let stream = &mut self.streams[place];
         stream.credit = stream.credit.saturating_sub(run.length as u64);
@@ -143,14 +138,23 @@ impl SendHalf {
         true
     }
 
+    /// The new units of `segment`, the present one of the stream at `place`, that fit `room`; `None` when there are none.
+    #[inline]
+    fn first_time_run(&self, place: usize, segment: &SendSegment, room: usize) -> Option<NextPart> {
+        let stream = &self.streams[place];
+        let mut most = (segment.ready() - segment.sent.next).min(segment.tolerance.per_shipment);
+        if segment.layout.units.is_none() && self.config.class.flow_control() {
+            most = most.min(stream.window.open_room(segment));
+        }
+        let positions = Run::new(segment.sent.next, segment.sent.next + most)?;
+        NextPart::fitting(self.streams.number(place), stream.current, segment, positions, false, room)
+    }
+
     /// The part behind `part` is what the next shipment would contain if that was decided anew.
     pub(super) fn debug_assert_chosen(&self, part: &Part) {
         let chosen = || {
             let segment = self.streams[0].segments.get(part.segment)?;
-            let most = (segment.ready() - segment.sent.next).min(segment.tolerance.per_shipment);
-            let positions = Run::new(segment.sent.next, segment.sent.next + most)?;
-            let run = NextPart::fitting(part.stream, part.segment, segment, positions, false, self.path.pmtu.data_bytes)?;
-            Some(run.part(part.stream, part.segment, segment))
+            Some(self.first_time_run(0, segment, self.path.pmtu.data_bytes)?.part(part.stream, part.segment, segment))
         };
         let is_ready = || self.streams[0].first_time_ready(self.config.class.flow_control());
         debug_assert!(is_ready() && chosen() == Some(Part { first: part.end(), ..*part }), "{part:?} is not continued by {:?}", chosen());

@@ -28,11 +28,16 @@ impl About {
 }
 
 impl RecvSegment {
-    /// The fast path: the part says nothing new about the segment, and its room is reserved.
+    /// The fast path: the segment is open, the part says nothing new about it, and its room is reserved.
     #[inline]
     pub(in crate::receiver) fn has_room_for(&self, length: Option<u64>, end: Position) -> bool {
         let reserved = self.room.reserved;
-        self.known && length.is_some() && length == self.layout.length && self.layout.units == Some(reserved) && end.0 <= reserved
+        !self.is_closed()
+            && self.known
+            && length.is_some()
+            && length == self.layout.length
+            && self.layout.units == Some(reserved)
+            && end.0 <= reserved
     }
 
     /// One more than the highest position present.
