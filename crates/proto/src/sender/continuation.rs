@@ -30,18 +30,17 @@ impl SendHalf {
     pub(super) fn note_contents(&mut self, parts: &[Part], body_bytes: usize) {
         self.continuation.left = 0;
         // Why one stream: with several each shipment may be another one's turn. Why not the first part: code and window are decided with it.
-        if let &[part] = parts
+        if let [part] = parts
             && !part.retransmission
             && part.first > Position::FIRST
             && self.streams.len() == 1
         {
-            let stream = &self.streams[0];
-            let left = stream
-                .segments
-                .get(part.segment)
-                .filter(|_| stream.current == part.segment)
-                .map_or(0, |segment| alike(segment, &part, self.path.pmtu.data_bytes));
-            self.continuation = Continuation { part, body_bytes, left, room: self.path.pmtu.data_bytes };
+            let (stream, room) = (&self.streams[0], self.path.pmtu.data_bytes);
+            let segment = stream.segments.get(part.segment).filter(|_| stream.current == part.segment);
+            let left = segment.map_or(0, |segment| alike(segment, part, room));
+            if left > 0 {
+                self.continuation = Continuation { part: *part, body_bytes, left, room };
+            }
         }
     }
 
@@ -85,16 +84,16 @@ impl SendHalf {
 /// How many shipments behind that of `part` look like it, with `room` bytes for parts in each: as many full units with a full one behind them, and
 /// headers of the same length.
 fn alike(segment: &SendSegment, part: &Part, room: usize) -> u32 {
-    let Some(units) = segment.layout.units else { return 0 };
+    let (Some(units), Some(length)) = (segment.layout.units, segment.layout.length) else { return 0 };
+    // Why: interleaved, a short last unit may be anywhere.
+    if !segment.layout.order.is_in_order() && length % u64::from(segment.layout.unit_bytes) != 0 {
+        return 0;
+    }
     if segment.skipped || segment.sent.next != part.end() || part.payload_bytes != part.count * segment.layout.unit_bytes {
         return 0;
     }
     // Why: of an open segment the rest is counted against the window with the first shipment that tells its length.
     if !segment.is_counted() {
-        return 0;
-    }
-    // Why: interleaved, the short last unit may be anywhere in sending order.
-    if !segment.layout.order.is_in_order() {
         return 0;
     }
     let end = match varint_len(u64::from(part.first)) {
@@ -132,7 +131,7 @@ mod tests {
     use crate::number::ShipmentCounter;
     use crate::rate::Rate;
     use crate::sender::{Outgoing, SenderConfig};
-    use segstream_base::{Duration, ReportNumber, Run, SegmentNumber, StreamId};
+    use segstream_base::{Duration, ReportNumber, Run, SegmentNumber, StreamId, Tolerance};
     use segstream_wire::report::Report;
     use segstream_wire::{Class, Contract, ReportFrame};
 
@@ -153,11 +152,11 @@ mod tests {
     }
 
     fn open(half: &mut SendHalf) -> StreamId {
-        open_with(half, 1000)
+        open_with(half, Contract { unit_bytes: 1000, ..Contract::default() })
     }
 
-    fn open_with(half: &mut SendHalf, unit_bytes: u32) -> StreamId {
-        let stream = half.open_stream(NOW, Contract { unit_bytes, ..Contract::default() }).unwrap();
+    fn open_with(half: &mut SendHalf, contract: Contract) -> StreamId {
+        let stream = half.open_stream(NOW, contract).unwrap();
         told(half, 0, None, ReportFrame::Grant { stream, segments: 9, units: 4096, end_known: false });
         stream
     }
@@ -193,11 +192,12 @@ mod tests {
     /// The same segment, decided part by part, and as it leaves.
     #[test]
     fn with_units_of_any_size_each_shipment_carries_what_it_would_if_it_was_decided_anew() {
-        for unit_bytes in 20..550 {
+        let tolerances = [Contract::default().tolerance, Tolerance::new(16, 4, 2).unwrap(), Tolerance::new(200, 9, 1).unwrap()];
+        for (unit_bytes, tolerance, short) in (20..550).flat_map(|bytes| tolerances.map(|tolerance| (bytes, tolerance, bytes % 2))) {
             let run = |forgets: bool| {
                 let (mut half, mut counter) = (half(), ShipmentCounter::default());
-                let stream = open_with(&mut half, unit_bytes);
-                half.submit(NOW, stream, Some(200 * u64::from(unit_bytes)), NOW, None).unwrap();
+                let stream = open_with(&mut half, Contract { unit_bytes, tolerance, ..Contract::default() });
+                half.submit(NOW, stream, Some(200 * u64::from(unit_bytes) - u64::from(short)), NOW, None).unwrap();
                 let mut parts = Vec::new();
                 while parts.last().is_none_or(|part: &Part| part.end() < Position(200)) {
                     if forgets {
@@ -207,7 +207,7 @@ mod tests {
                 }
                 parts
             };
-            assert_eq!(run(false), run(true), "units of {unit_bytes} bytes");
+            assert_eq!(run(false), run(true), "units of {unit_bytes} bytes, {tolerance}");
         }
     }
 
