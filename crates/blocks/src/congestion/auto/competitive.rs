@@ -8,13 +8,15 @@
 //! At each slot of the schedule the queue is drained for a round trip, which tells the *kind's share*: what part of the bottleneck all
 //! senders of this kind have. Each of them sees the same.
 //!
+//! - Below a half it catches up until the queue overflows for the first time, as slow start does.
 //! - Below a third it may defend itself: [`super::defence`].
 //! - Above 0.7, nobody else is there: back to delay mode. So does a queue that two drains in turn have emptied, or that is gone by
 //!   itself for two seconds. Who returns within ten seconds of that stays for twenty, whatever drains have emptied.
 //!
 //! A source whose rate is known in advance may hold more than the window ([`super::source_rate`]).
 //!
-//! Invariant: a limited stream's window does not grow, and one that sends next to nothing does not find that others are gone.
+//! Invariant: the window of a limited stream, or of one that pauses and sends less than the window gives, does not grow; a stream that sends
+//! next to nothing does not find that others are gone.
 
 use super::cubic_window::CubicWindow;
 use super::defence::Defence;
@@ -57,6 +59,12 @@ const KIND_EMPTIES: f64 = 0.6;
 const GONE_TAUS: f64 = 8.0;
 const GONE_LEAST: f64 = 2.0;
 const GONE_PART: f64 = 1.0 / 3.0;
+/// Until the queue overflows, a flow whose kind has less than this share grows by so much in a round trip beyond the law, as in start-up; the
+/// less, the nearer the share is.
+const CATCH_UP: f64 = 0.5;
+const CATCH_UP_GROWTH: f64 = 0.7;
+/// The window of a source with pauses does not grow while less than this part of it is used (RFC 9438 5.8).
+const USED: f64 = 0.8;
 /// Who sends less than this part of the rate sends next to nothing.
 const IDLE_PART: f64 = 0.1;
 /// Who returns within this time has left too early, and stays for that time.
@@ -88,6 +96,8 @@ pub(super) struct Competitive {
     defence: Defence,
     /// Half of the bottleneck in bytes a second, once a drain has told.
     half: Option<f64>,
+    /// The queue has overflowed since the mode began, or has marked.
+    has_overflowed: bool,
 }
 
 impl Competitive {
@@ -99,6 +109,7 @@ impl Competitive {
         // Why: loss has told of them. They have answered it, and we have not. With noise it may be none of theirs.
         if others.kind.is_none() && view.delay.noise == 0.0 {
             new.window.decrease(view.now);
+            new.has_overflowed = true;
         }
         if returned {
             new.stay_until = view.now + STAY;
@@ -129,6 +140,7 @@ impl Competitive {
             window_then: window.get(),
             defence: Defence::new(view.now),
             half: None,
+            has_overflowed: false,
         }
     }
 
@@ -171,13 +183,18 @@ impl Competitive {
             self.window = CubicWindow::new(view.now, held);
             self.window.decrease(view.now);
             self.decreased_at = view.now;
+            self.has_overflowed = true;
         }
     }
 
     /// What the window gives, or the source may hold.
     fn rate(&self, view: &View, memory: &Memory) -> f64 {
-        let of_window = self.window.get() * view.datagram / (view.rtt + view.delay.queue);
-        of_window.max(memory.source.held(view.now, self.half))
+        self.of_window(view).max(memory.source.held(view.now, self.half))
+    }
+
+    /// Bytes a second.
+    fn of_window(&self, view: &View) -> f64 {
+        self.window.get() * view.datagram / (view.rtt + view.delay.queue)
     }
 
     fn queue_is_gone(&mut self, view: &View, rate: f64) -> bool {
@@ -195,18 +212,31 @@ impl Competitive {
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
         let kind = self.kind * window_of(rate, view) / self.window_then;
         self.defence.record(view, self.kind);
-        let defends = self.defence.growth(view.now, kind, self.loss);
-        let overflows = view.loss.has_lost && view.delay.queue > CONGESTIVE * self.longest.get();
-        let is_congestive = (overflows || view.loss.has_marked) && view.exchange.sent_at > self.decreased_at;
-        if is_congestive && defends.is_none() {
+        let overflows = view.loss.has_marked || view.loss.has_lost && view.delay.queue > CONGESTIVE * self.longest.get();
+        // Why the first is always answered: it ends catching up as it ends slow start.
+        let is_first = overflows && !self.has_overflowed;
+        self.has_overflowed |= overflows;
+        let defends = if is_first { None } else { self.defence.growth(view.now, kind, self.loss) };
+        let grows = defends.into_iter().chain(self.catch_up(kind)).reduce(f64::max);
+        if overflows && grows.is_none() && view.exchange.sent_at > self.decreased_at {
             self.decreased_at = view.now;
             self.window.decrease(view.now);
-        } else if !view.limited {
-            if let Some(growth) = defends {
+        } else if view.limited || view.pauses && view.delivery.sent < USED * self.of_window(view) {
+            self.window.pause(Duration::from_secs_f64(view.exchange.alpha));
+        } else {
+            if let Some(growth) = grows {
                 self.window.scale(1.0 + growth * (view.exchange.alpha / rtt).min(1.0));
             }
             self.window.grow(view.now, rtt);
         }
+    }
+
+    /// By what part the window grows in a round trip beyond its law while the queue has not overflowed, once a drain has told that this kind
+    /// has the share `kind` at present.
+    ///
+    /// Why: others who fill the queue grow until it overflows. A window that fits the queue they found is a small share of the full one.
+    fn catch_up(&self, kind: f64) -> Option<f64> {
+        (self.half.is_some() && !self.has_overflowed && kind < CATCH_UP).then_some(CATCH_UP_GROWTH * (1.0 - kind / CATCH_UP))
     }
 
     /// The echoes of a drain have come; returns whether competition is over.
@@ -287,9 +317,62 @@ mod tests {
         let with = |loss| move |view| View { loss, ..view };
         let (lost, marked) = (with(Loss { has_lost: true, ..Loss::default() }), with(Loss { has_marked: true, ..Loss::default() }));
         for (queue, lost_at) in [(0.019, 0.7), (0.005, 1.0)] {
-            assert!((answer(queue, lost) - lost_at).abs() < 0.01, "{queue}: {}", answer(queue, lost));
+            let of_law = answer(queue, |view| view);
+            assert!((answer(queue, lost) - lost_at * of_law).abs() < 0.01, "{queue}: {}", answer(queue, lost));
             assert!((answer(queue, marked) - 0.7).abs() < 0.01, "{queue}: {}", answer(queue, marked));
         }
         assert!(answer(0.019, |view| view) >= 1.0);
+    }
+
+    #[test]
+    fn a_small_share_catches_up_until_the_queue_overflows_which_is_answered_even_in_a_trial() {
+        let mut memory = Memory::new(SourceRate::new(None));
+        let mut mode = Competitive::begin(&at(0, 0.02), 1e6);
+        (mode.kind, mode.half) = (0.2, Some(2.5e6));
+        let mut now = 0;
+        let mut grown_in_a_round_trip = |mode: &mut Competitive| {
+            let before = mode.window.get();
+            for _ in 0..24 {
+                now += 5;
+                drop(mode.step(&at(now / 2, 0.02), &mut memory));
+            }
+            mode.window.get() / before
+        };
+        let caught_up = grown_in_a_round_trip(&mut mode);
+        assert!((1.3..1.45).contains(&caught_up), "{caught_up}");
+        let lost = View { loss: Loss { has_lost: true, ..Loss::default() }, ..at(62, 0.02) };
+        let before = mode.window.get();
+        drop(mode.step(&lost, &mut Memory::new(SourceRate::new(None))));
+        assert!((mode.window.get() / before - 0.7).abs() < 0.01, "{}", mode.window.get() / before);
+        let in_the_trial = grown_in_a_round_trip(&mut mode);
+        assert!((1.03..1.2).contains(&in_the_trial), "{in_the_trial}");
+        drop(mode.step(&View { loss: lost.loss, ..at(130, 0.02) }, &mut Memory::new(SourceRate::new(None))));
+        assert!(mode.window.get() > 0.95 * 0.7 * before * in_the_trial, "the second is not answered in the trial");
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow_and_that_time_does_not_count() {
+        let after = |seconds: u64, change: fn(View) -> View| {
+            let mut memory = Memory::new(SourceRate::new(None));
+            let mut mode = Competitive::begin(&at(0, 0.02), 1e6);
+            // Why no trial: it grows beside the law.
+            mode.kind = 0.5;
+            let times = (1..400 * seconds).map(|exchange| exchange * 5 / 2);
+            times.clone().for_each(|ms| drop(mode.step(&change(at(ms, 0.02)), &mut memory)));
+            let unused = mode.window.get();
+            times.for_each(|ms| drop(mode.step(&at(1000 * seconds + ms, 0.02), &mut memory)));
+            (unused / 60.0, mode.window.get() / 60.0)
+        };
+        let (used, grown_for_twice_as_long) = after(4, |view| view);
+        assert!(used > 1.3, "{used}");
+        for (name, change) in [
+            ("limited", (|view| View { limited: true, ..view }) as fn(View) -> View),
+            ("with pauses", |view| View { pauses: true, delivery: Delivery { sent: 0.5e6, ..view.delivery }, ..view }),
+        ] {
+            let (unused, then) = after(4, change);
+            assert_eq!(unused, 1.0, "{name}");
+            assert!((then - used).abs() < 0.02 && then < grown_for_twice_as_long, "{name}: {then} in place of {used}");
+        }
+        assert!(after(4, |view| View { pauses: true, ..view }).0 > 1.0, "what is used grows, with pauses too");
     }
 }

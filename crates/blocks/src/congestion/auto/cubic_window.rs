@@ -4,7 +4,7 @@
 //!
 //! Invariant: the window is at least four datagrams.
 
-use segstream_base::Instant;
+use segstream_base::{Duration, Instant};
 
 /// What is left after a decrease (RFC 9438 4.6).
 const BETA: f64 = 0.7;
@@ -19,15 +19,17 @@ const LEAST: f64 = 4.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CubicWindow {
     window: f64,
-    /// The window before the last decrease, and when that was.
+    /// The window before the last decrease, the one after it, and when that was.
     most: f64,
+    from: f64,
     epoch: Instant,
 }
 
 impl CubicWindow {
+    /// A window that nothing has decreased: it grows from the beginning (RFC 9438 4.10).
     pub(super) fn new(now: Instant, window: f64) -> Self {
         let window = window.max(LEAST);
-        Self { window, most: window, epoch: now }
+        Self { window, most: window, from: window, epoch: now }
     }
 
     /// Datagrams.
@@ -38,10 +40,15 @@ impl CubicWindow {
     /// The growth due at `now`, with a round trip of `rtt` seconds; at most half as much again.
     pub(super) fn grow(&mut self, now: Instant, rtt: f64) {
         let time = now.since(self.epoch).as_secs_f64();
-        let plateau = libm::cbrt(self.most * (1.0 - BETA) / C);
+        let plateau = libm::cbrt((self.most - self.from) / C);
         let cubic = C * (time - plateau).powi(3) + self.most;
-        let reno = self.most * BETA + RENO_GROWTH * time / rtt;
+        let reno = self.from + RENO_GROWTH * time / rtt;
         self.window = self.window.max(cubic.max(reno).min(1.5 * self.window));
+    }
+
+    /// For so long the window was not used: that time does not count (RFC 9438 5.8).
+    pub(super) fn pause(&mut self, time: Duration) {
+        self.epoch += time;
     }
 
     /// A multiplicative change besides the law.
@@ -54,13 +61,25 @@ impl CubicWindow {
         self.most = self.window;
         self.epoch = now;
         self.scale(BETA);
+        self.from = self.window.min(self.most);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use segstream_base::Duration;
+
+    #[test]
+    fn a_window_that_nothing_has_decreased_grows_at_once() {
+        let mut cubic = CubicWindow::new(Instant::ZERO, 1000.0);
+        for (seconds, expected) in [(1, 1005.3), (5, 1050.0)] {
+            cubic.grow(Instant::ZERO + Duration::from_secs(seconds), 0.1);
+            assert!((cubic.get() - expected).abs() < 0.1, "{seconds} s: {}", cubic.get());
+        }
+        cubic.pause(Duration::from_secs(3));
+        cubic.grow(Instant::ZERO + Duration::from_secs(8), 0.1);
+        assert!((cubic.get() - 1050.0).abs() < 0.1, "what was not used does not count: {}", cubic.get());
+    }
 
     #[test]
     fn the_window_is_back_after_the_cube_root_and_then_grows_faster() {

@@ -102,6 +102,8 @@ const DRAIN_STATES: f64 = 0.2;
 const START_PRODUCTS: f64 = 2.885;
 /// So many datagrams may be in flight besides, since they leave and are acknowledged together.
 const CAP_DATAGRAMS: f64 = 16.0;
+/// Before the first acknowledgment no more are (RFC 6928, RFC 9002 7.2).
+const CAP_INITIAL: f64 = 10.0;
 
 /// Exchanges are spaced at random, by up to this part more or less than their period.
 ///
@@ -378,7 +380,10 @@ impl Controller for Auto {
         let (most, datagrams) = match self.mode {
             // Why known: a path that is known from before may be filled at once. Why no more than that is before the first acknowledgment:
             // RFC 9002 7.2.
-            Mode::StartUp(_) => (products(self.readings.best().max(self.known_rate()), START_PRODUCTS), CAP_DATAGRAMS),
+            Mode::StartUp(_) => {
+                let datagrams = if self.readings.best() > 0.0 { CAP_DATAGRAMS } else { CAP_INITIAL };
+                (products(self.readings.best().max(self.known_rate()), START_PRODUCTS), datagrams)
+            }
             Mode::Competitive(_) => (f64::INFINITY, CAP_DATAGRAMS),
             _ if noise.is_some() && self.readings.best() > 0.0 => {
                 let count = self.products.get();

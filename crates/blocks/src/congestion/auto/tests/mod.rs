@@ -151,7 +151,7 @@ fn before_the_first_acknowledgment_little_is_in_flight_unless_the_path_is_known(
         controller.on_round_trip(Instant::ZERO, Duration::from_millis(50));
         controller.in_flight_cap().get() as f64 / controller.datagram()
     };
-    assert!((cap(None) - 16.0).abs() < 0.1, "{} datagrams", cap(None));
+    assert!((cap(None) - 10.0).abs() < 0.1, "{} datagrams", cap(None));
     let known = cap(Some(Bandwidth::from_megabits_per_second(20)));
     assert!(known > 200.0, "{known} datagrams, where the path is known to hold a hundred");
 }
