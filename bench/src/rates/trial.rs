@@ -6,7 +6,7 @@
 
 use super::cells::{Cell, Kernel, Rule, Turn};
 use super::iperf;
-use super::journal::{Key, Run};
+use super::journal::{Key, Run, SLOT};
 use super::path;
 use super::processors::ProcessorTime;
 use crate::arrivals::Arrivals;
@@ -25,7 +25,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long after the other the later of two flows begins.
 const APART: f64 = 2.0;
@@ -70,6 +70,14 @@ pub(super) struct Setup {
     pub(super) interrupted: Arc<AtomicBool>,
 }
 
+/// How long it is until the slot of the schedule has lasted for `time`.
+fn until(time: segstream_base::Duration) -> Duration {
+    let slot = Duration::from_nanos(SLOT.as_nanos());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() % slot.as_nanos();
+    let ahead = slot + Duration::from_nanos(time.as_nanos()) - Duration::from_nanos(now as u64);
+    if ahead < slot { ahead } else { ahead - slot }
+}
+
 /// Flows of one kind that begin together.
 struct Group {
     contender: Contender,
@@ -94,6 +102,8 @@ impl Setup {
     pub(super) fn run(&self, cell: &Cell, trace: Option<&str>, key: &Key, contender: Contender) -> Result<Run> {
         let flags = path::flags(cell, key.seed, trace, contender);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        // Why: what becomes of a flow in its first seconds depends on when the next drain is. Runs that begin at once would all tell the same.
+        self.sleep_until(Instant::now(), until(key.time_of_day()).as_secs_f64())?;
         let testbed = Testbed::side_by_side(&self.segstream, &flags)?;
         for side in [Side::A, Side::B] {
             TCP_BUFFERS.iter().for_each(|(setting, value)| testbed.set(side, setting, value));

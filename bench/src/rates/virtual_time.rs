@@ -58,6 +58,7 @@ pub(super) fn trial(cell: &Cell, contender: Contender, key: &Key, traces: Option
         Contender::Ours => ours(cell, Algorithm::named(&key.congestion).with_context(|| format!("there is no {}", key.congestion))?),
     };
     let mut scenario = scenario(cell, &measured, key.seconds)?;
+    scenario.time_of_day = key.time_of_day();
     scenario.ecn_unaware = contender == Contender::Ours && !cell.ecn && cell.aqm != "droptail";
     if let Some(file) = path::trace(cell, traces)? {
         let text = std::fs::read_to_string(&file).with_context(|| format!("{file} cannot be read"))?;

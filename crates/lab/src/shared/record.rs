@@ -31,6 +31,8 @@ struct Record {
     start_spread_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     clock_spread_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time_of_day_ns: Option<u64>,
     #[serde(rename = "parties")]
     flows: Vec<FlowRecord>,
 }
@@ -87,6 +89,7 @@ impl SharedScenario {
             warm_up_ns: self.warm_up.as_nanos(),
             start_spread_ns: self.start_spread.as_nanos(),
             clock_spread_ns: (!self.clock_spread.is_zero()).then(|| self.clock_spread.as_nanos()),
+            time_of_day_ns: (!self.time_of_day.is_zero()).then(|| self.time_of_day.as_nanos()),
             flows: self.flows.iter().map(FlowRecord::from).collect(),
         };
         // A record of numbers and short texts always has a JSON form.
@@ -111,6 +114,7 @@ impl SharedScenario {
             warm_up: Duration::from_nanos(record.warm_up_ns),
             start_spread: Duration::from_nanos(record.start_spread_ns),
             clock_spread: Duration::from_nanos(record.clock_spread_ns.unwrap_or(0)),
+            time_of_day: Duration::from_nanos(record.time_of_day_ns.unwrap_or(0)),
             flows: record.flows.into_iter().map(SharedFlow::try_from).collect::<Result<_, _>>()?,
         };
         scenario.check()?;

@@ -156,7 +156,7 @@ impl<'a> FlowSetup<'a> {
             seed,
             link,
             start,
-            epoch: start.since(Instant::ZERO) + ahead,
+            epoch: scenario.time_of_day + start.since(Instant::ZERO) + ahead,
             end: flow.end(scenario.duration),
             setup: Setup { forward, back, ..Setup::default() },
             times: SegmentTimes::new(Instant::ZERO + (Instant::ZERO + scenario.warm_up).since(start)),

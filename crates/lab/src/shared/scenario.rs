@@ -40,6 +40,9 @@ pub struct SharedScenario {
     /// The clock of each flow's hosts is ahead by a random time up to this, drawn by flow and replication. Senders that drain a queue
     /// together do it by the time of day. Default none.
     pub clock_spread: Duration,
+    /// What the time of day of all hosts shows at the start, before what their clocks are ahead. Default zero, where a slot of the schedule
+    /// begins.
+    pub time_of_day: Duration,
     /// The flows.
     pub flows: Vec<SharedFlow>,
 }
@@ -156,6 +159,7 @@ impl Default for SharedScenario {
             warm_up: Duration::from_secs(5),
             start_spread: Duration::from_millis(100),
             clock_spread: Duration::ZERO,
+            time_of_day: Duration::ZERO,
             flows: Vec::new(),
         }
     }
