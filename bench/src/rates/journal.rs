@@ -36,8 +36,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// At what time within a slot of the controllers' schedule the run begins. It depends on cell and seed, so that all contenders begin at
-    /// the same, and the runs of a cell at many.
+    /// At what time within a slot of the controllers' schedule the run begins; on the emulator its link is set up then, and the flows begin
+    /// about half a second later. It depends on cell and seed, so that all contenders begin at about the same, and the runs of a cell at many.
     pub(super) fn time_of_day(&self) -> Duration {
         Duration::from_nanos(Seed(self.seed).child(&self.cell).stream("time of day").below(SLOT.as_nanos()))
     }
@@ -116,6 +116,18 @@ impl Journal {
 mod tests {
     use super::*;
     use std::io::Write as _;
+
+    #[test]
+    fn contenders_begin_at_one_moment_of_the_schedule_and_seeds_and_cells_at_others() {
+        let at = |cell: &str, contender: &str, seed| {
+            Key { cell: cell.to_owned(), contender: contender.to_owned(), seed, ..Key::default() }.time_of_day()
+        };
+        assert_eq!(at("clean", "ours", 1), at("clean", "cubic", 1));
+        let times: Vec<Duration> = (1..=20).map(|seed| at("clean", "ours", seed)).collect();
+        let thirds = [0, 1, 2].map(|third| times.iter().filter(|time| time.as_nanos() / 1_000_000_000 == third).count());
+        assert!(thirds.iter().all(|count| *count >= 3), "{thirds:?} of twenty in each second of the slot");
+        assert_ne!(at("deep", "ours", 1), at("clean", "ours", 1));
+    }
 
     #[test]
     fn what_was_run_is_there_again_unless_it_was_cut_or_asked_for_otherwise() {

@@ -70,12 +70,10 @@ pub(super) struct Setup {
     pub(super) interrupted: Arc<AtomicBool>,
 }
 
-/// How long it is until the slot of the schedule has lasted for `time`.
-fn until(time: segstream_base::Duration) -> Duration {
-    let slot = Duration::from_nanos(SLOT.as_nanos());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() % slot.as_nanos();
-    let ahead = slot + Duration::from_nanos(time.as_nanos()) - Duration::from_nanos(now as u64);
-    if ahead < slot { ahead } else { ahead - slot }
+/// How long it is until a slot of the schedule has lasted for `time`.
+fn until(time: segstream_base::Duration, now: SystemTime) -> Duration {
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() % u128::from(SLOT.as_nanos());
+    Duration::from_nanos((SLOT.as_nanos() + time.as_nanos() - now as u64) % SLOT.as_nanos())
 }
 
 /// Flows of one kind that begin together.
@@ -103,7 +101,7 @@ impl Setup {
         let flags = path::flags(cell, key.seed, trace, contender);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         // Why: what becomes of a flow in its first seconds depends on when the next drain is. Runs that begin at once would all tell the same.
-        self.sleep_until(Instant::now(), until(key.time_of_day()).as_secs_f64())?;
+        self.sleep_until(Instant::now(), until(key.time_of_day(), SystemTime::now()).as_secs_f64())?;
         let testbed = Testbed::side_by_side(&self.segstream, &flags)?;
         for side in [Side::A, Side::B] {
             TCP_BUFFERS.iter().for_each(|(setting, value)| testbed.set(side, setting, value));
@@ -357,4 +355,18 @@ pub(super) fn again_after(last: f64, end: f64, filled: impl Fn(f64, f64) -> f64)
     let steps = (0..).map(|step| f64::from(step) * 0.1).take_while(|after| last + after + 0.5 <= end);
     let mut full = steps.filter(|after| filled(last + after, last + after + 0.5) >= 0.9);
     full.next().unwrap_or(end - last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_waits_for_its_moment_of_the_slot_and_never_for_longer_than_one() {
+        let waits =
+            |time_ms, now_ms| until(segstream_base::Duration::from_millis(time_ms), UNIX_EPOCH + Duration::from_millis(now_ms)).as_millis();
+        for (time_ms, now_ms, wait_ms) in [(1200, 3000, 1200), (1200, 4200, 0), (1200, 4201, 2999), (0, 0, 0), (2999, 5998, 1)] {
+            assert_eq!(waits(time_ms, now_ms), wait_ms, "{time_ms} ms at {now_ms} ms");
+        }
+    }
 }

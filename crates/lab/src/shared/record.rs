@@ -225,6 +225,8 @@ mod tests {
             aqm: Aqm::CODEL,
             mark_above: Some(Duration::from_millis(5)),
             ecn_unaware: true,
+            clock_spread: Duration::from_millis(900),
+            time_of_day: Duration::from_millis(1200),
             flows: vec![
                 SharedFlow {
                     policer: Some(Policer::new(mbit(40))),

@@ -40,8 +40,8 @@ pub struct SharedScenario {
     /// The clock of each flow's hosts is ahead by a random time up to this, drawn by flow and replication. Senders that drain a queue
     /// together do it by the time of day. Default none.
     pub clock_spread: Duration,
-    /// What the time of day of all hosts shows at the start, before what their clocks are ahead. Default zero, where a slot of the schedule
-    /// begins.
+    /// The time of day at the start, to which each flow's clock adds what it is ahead. Senders that drain a queue together do it at
+    /// moments of it. Default zero, where a slot of their schedule begins.
     pub time_of_day: Duration,
     /// The flows.
     pub flows: Vec<SharedFlow>,

@@ -102,7 +102,7 @@ const DRAIN_STATES: f64 = 0.2;
 const START_PRODUCTS: f64 = 2.885;
 /// So many datagrams may be in flight besides, since they leave and are acknowledged together.
 const CAP_DATAGRAMS: f64 = 16.0;
-/// Before the first acknowledgment no more are (RFC 6928, RFC 9002 7.2).
+/// So many before anything is known of what the path serves, in the place of those (RFC 6928, RFC 9002 7.2).
 const CAP_INITIAL: f64 = 10.0;
 
 /// Exchanges are spaced at random, by up to this part more or less than their period.
