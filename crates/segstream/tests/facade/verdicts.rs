@@ -69,9 +69,9 @@ fn without_tolerance_the_same_losses_are_repaired() {
         let (judged, received, statistics) = one_segment(Contract::default(), LOST);
         assert_eq!((judged.verdict, received.verdict), (Verdict::Complete, Verdict::Complete));
         assert_eq!((judged.missing(), received.holes.len()), (0, 0));
-        // Why no closer bound: more may be lost of what repairs them, and a busy machine holds answers back until the sender repeats itself.
+        // A hedge on top: the loss was 3 of some 60, and more may be lost of what repairs them.
         let repairs = statistics.units_retransmitted + statistics.repair_units_sent;
-        assert!((3..UNITS as u64 / 2).contains(&repairs), "{repairs} units for three that were lost: not those after them too");
+        assert!((3..=8).contains(&repairs), "{repairs} units for three that were lost");
         assert_bytes_are_zero_in_the_holes_only(&received);
     });
 }
