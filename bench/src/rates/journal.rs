@@ -9,16 +9,13 @@ use crate::json_lines;
 use anyhow::Result;
 use segstream_base::Duration;
 use segstream_base::random::Seed;
+use segstream_blocks::congestion::auto;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The name of the file in the directory of the results.
 const FILE: &str = "runs.jsonl";
-
-/// Senders under the automatic rate drain the queue together, at the beginning of each slot of this length of the time of day
-/// (docs/spec/14-rate-controller.md).
-pub(super) const SLOT: Duration = Duration::from_secs(3);
 
 /// What a run is known by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +36,7 @@ impl Key {
     /// At what time within a slot of the controllers' schedule the run begins; on the emulator its link is set up then, and the flows begin
     /// about half a second later. It depends on cell and seed, so that all contenders begin at about the same, and the runs of a cell at many.
     pub(super) fn time_of_day(&self) -> Duration {
-        Duration::from_nanos(Seed(self.seed).child(&self.cell).stream("time of day").below(SLOT.as_nanos()))
+        Duration::from_nanos(Seed(self.seed).child(&self.cell).stream("time of day").below(auto::SLOT.as_nanos()))
     }
 }
 

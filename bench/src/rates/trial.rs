@@ -6,7 +6,7 @@
 
 use super::cells::{Cell, Kernel, Rule, Turn};
 use super::iperf;
-use super::journal::{Key, Run, SLOT};
+use super::journal::{Key, Run};
 use super::path;
 use super::processors::ProcessorTime;
 use crate::arrivals::Arrivals;
@@ -14,6 +14,7 @@ use crate::shared::{self, feeder::Application};
 use anyhow::{Context as _, Result, bail};
 use rustix::process::Signal;
 use segstream_base::random::Seed;
+use segstream_blocks::congestion::auto;
 use segstream_lab::statistics::jain;
 use segstream_testbed::probe::Crossing;
 use segstream_testbed::process::{Ended, Running};
@@ -72,8 +73,8 @@ pub(super) struct Setup {
 
 /// How long it is until a slot of the schedule has lasted for `time`.
 fn until(time: segstream_base::Duration, now: SystemTime) -> Duration {
-    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() % u128::from(SLOT.as_nanos());
-    Duration::from_nanos((SLOT.as_nanos() + time.as_nanos() - now as u64) % SLOT.as_nanos())
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() % u128::from(auto::SLOT.as_nanos());
+    Duration::from_nanos((auto::SLOT.as_nanos() + time.as_nanos() - now as u64) % auto::SLOT.as_nanos())
 }
 
 /// Flows of one kind that begin together.

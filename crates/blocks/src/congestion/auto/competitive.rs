@@ -111,8 +111,7 @@ impl Competitive {
         let mut new = Self { loss: view.loss.fraction, ..Self::begin(view, share) };
         // Why: loss has told of them. They have answered it, and we have not. With noise it may be none of theirs.
         if others.kind.is_none() && view.delay.noise == 0.0 {
-            new.window.decrease(view.now);
-            new.has_overflowed = true;
+            new.decrease(view.now);
         }
         if returned {
             new.stay_until = view.now + STAY;
@@ -184,10 +183,15 @@ impl Competitive {
         let held = window_of(held, view);
         if memory.source.on_loss(view.now, self.lasting_loss) && held > self.window.get() {
             self.window = CubicWindow::new(view.now, held);
-            self.window.decrease(view.now);
-            self.decreased_at = view.now;
-            self.has_overflowed = true;
+            self.decrease(view.now);
         }
+    }
+
+    /// Answers an overflow.
+    fn decrease(&mut self, now: Instant) {
+        self.window.decrease(now);
+        self.decreased_at = now;
+        self.has_overflowed = true;
     }
 
     /// What the window gives, or the source may hold.
@@ -222,8 +226,7 @@ impl Competitive {
         let defends = if is_first { None } else { self.defence.growth(view.now, kind, self.loss) };
         let grows = defends.into_iter().chain(self.catch_up(kind)).reduce(f64::max);
         if overflows && grows.is_none() && view.exchange.sent_at > self.decreased_at {
-            self.decreased_at = view.now;
-            self.window.decrease(view.now);
+            self.decrease(view.now);
         } else if view.limited || view.pauses && view.delivery.sent < USED * self.of_window(view) {
             self.window.pause(Duration::from_secs_f64(view.exchange.alpha));
         } else {

@@ -61,7 +61,7 @@ impl CubicWindow {
         self.most = self.window;
         self.epoch = now;
         self.scale(BETA);
-        self.from = self.window.min(self.most);
+        self.from = self.window;
     }
 }
 

@@ -62,6 +62,8 @@ mod source_rate;
 mod start_up;
 mod view;
 
+pub use schedule::SLOT;
+
 use super::spacing::PERIOD_LEAST;
 use super::{Algorithm, Bounds, Clock, Controller, Exchange, Silence, Start, exchange_period};
 use crate::rtt::Rtt;

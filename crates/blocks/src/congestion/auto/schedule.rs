@@ -9,9 +9,10 @@
 
 use segstream_base::{Duration, Instant};
 
-/// The length of a slot in nanoseconds: a drain of 20 ms in each costs half a per cent.
-const SLOT: u64 = 3_000_000_000;
-pub(super) const SLOT_SECONDS: f64 = SLOT as f64 * 1e-9;
+/// The length of a slot of the schedule of drains, 3 s: a drain of 20 ms in each costs half a per cent. Slots begin at multiples of it of the
+/// time of day.
+pub const SLOT: Duration = Duration::from_secs(3);
+pub(super) const SLOT_SECONDS: f64 = SLOT.as_nanos() as f64 * 1e-9;
 
 /// When the slots begin.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,12 +28,12 @@ impl Schedule {
 
     /// The number of the slot at `now`.
     pub(super) fn slot(&self, now: Instant) -> u64 {
-        self.shared(now) / SLOT
+        self.shared(now) / SLOT.as_nanos()
     }
 
     /// Seconds until the next slot begins.
     pub(super) fn until_next(&self, now: Instant) -> f64 {
-        (SLOT - self.shared(now) % SLOT) as f64 * 1e-9
+        (SLOT.as_nanos() - self.shared(now) % SLOT.as_nanos()) as f64 * 1e-9
     }
 
     fn shared(&self, now: Instant) -> u64 {
