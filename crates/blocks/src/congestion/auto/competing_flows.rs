@@ -89,6 +89,11 @@ impl CompetingFlows {
         self.suspicion.filter(|suspicion| now < suspicion.until).map_or(share, |suspicion| suspicion.share.max(share))
     }
 
+    /// Whether others are suspected.
+    pub(super) fn suspects(&self, now: Instant) -> bool {
+        self.suspicion.is_some_and(|suspicion| now < suspicion.until)
+    }
+
     /// Drops the suspicion if before it the path was ours alone and the queue came at once; returns whether it was so.
     pub(super) fn clear_if_path(&mut self, memory: &Memory) -> bool {
         let is_path = |it: &Suspicion| it.sudden && it.share > FULL_SHARE * memory.service_most;

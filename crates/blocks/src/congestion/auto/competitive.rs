@@ -9,7 +9,7 @@
 //! senders of this kind have. Each of them sees the same.
 //!
 //! - Below a half it catches up until the queue overflows for the first time, as slow start does.
-//! - Below a third it may defend itself: [`super::defence`].
+//! - Below 0.36 it may defend itself: [`super::defence`].
 //! - Above 0.7, nobody else is there: back to delay mode. So does a queue that two drains in turn have emptied, or that is gone by
 //!   itself for two seconds. Who returns within ten seconds of that stays for twenty, whatever drains have emptied.
 //!
@@ -18,8 +18,7 @@
 //! Invariant: the window of a limited stream, or of one that pauses and sends less than the window gives, does not grow; a stream that sends
 //! next to nothing does not find that others are gone.
 //!
-//! Limit: while the queue grows it is the longest of late, so a packet that the path loses then counts as an overflow and ends catching up. Loss
-//! seen within a drain is not looked at.
+//! Limit: while the queue grows it is the longest of late, so a packet that the path loses then counts as an overflow and ends catching up.
 
 use super::cubic_window::CubicWindow;
 use super::defence::Defence;
@@ -62,9 +61,9 @@ const KIND_EMPTIES: f64 = 0.6;
 const GONE_TAUS: f64 = 8.0;
 const GONE_LEAST: f64 = 2.0;
 const GONE_PART: f64 = 1.0 / 3.0;
-/// Until the queue overflows, a flow whose kind has less than this share grows beyond the law, as in start-up: by up to so much in a round
-/// trip, and by less as its kind comes near this share.
-const CATCH_UP: f64 = 0.5;
+/// Until the queue overflows, a flow whose kind has less than a half grows beyond the law, as in start-up: by up to so much in a round trip,
+/// and by less as its kind comes near the half.
+const HALF: f64 = 0.5;
 const CATCH_UP_GROWTH: f64 = 0.7;
 /// The window of a source with pauses does not grow while less than this part of it is used (RFC 9438 5.8).
 const USED: f64 = 0.8;
@@ -101,6 +100,8 @@ pub(super) struct Competitive {
     half: Option<f64>,
     /// The queue has overflowed since the mode began, or has marked.
     has_overflowed: bool,
+    /// The queue has overflowed in the last drain.
+    last_has_overflowed: bool,
 }
 
 impl Competitive {
@@ -143,6 +144,7 @@ impl Competitive {
             defence: Defence::new(view.now),
             half: None,
             has_overflowed: false,
+            last_has_overflowed: false,
         }
     }
 
@@ -157,11 +159,10 @@ impl Competitive {
         let on_trial = || DelayMode::on_trial(rate.min(view.delivery.best), view.now).into();
         if let Some(drain) = &mut self.drain {
             drain.record(view);
-            if drain.is_sending_less(view.now) {
-                return (DRAIN_RATE * rate, None);
-            }
-            let leaves = drain.is_over(view) && self.judge(view, rate, memory);
-            return (rate, leaves.then(on_trial));
+            let (is_sending_less, is_over) = (drain.is_sending_less(view.now), drain.is_over(view));
+            self.answer_in_drain(view);
+            let leaves = is_over && self.judge(view, rate, memory);
+            return (if is_sending_less { DRAIN_RATE * rate } else { rate }, leaves.then(on_trial));
         }
         if self.queue_is_gone(view, rate) {
             return (rate, Some(on_trial()));
@@ -213,19 +214,32 @@ impl Competitive {
         view.now.since(self.stood_at).as_secs_f64() > (GONE_TAUS * view.tau).max(GONE_LEAST)
     }
 
+    /// The window's answer to an exchange in a drain: it does not grow, and an overflow is answered as at other times.
+    fn answer_in_drain(&mut self, view: &View) {
+        if !self.overflows(view) {
+            return;
+        }
+        self.drain.iter_mut().for_each(Drain::note_overflow);
+        if view.exchange.sent_at <= self.decreased_at {
+            return;
+        }
+        if !self.has_overflowed || self.defence.growth(view.now, self.kind, self.loss).is_none() {
+            self.decrease(view.now);
+        }
+    }
+
     /// The window's answer to an exchange at `rate`.
     fn control(&mut self, view: &View, rtt: f64, rate: f64) {
         self.loss += (view.loss.fraction - self.loss) * view.exchange.alpha.min(1.0);
         // Why by the window: the kind's share is as old as the last drain, and grows with ours.
         let kind = self.kind * window_of(rate, view) / self.window_then;
         self.defence.record(view, self.kind);
-        let overflows = view.loss.has_marked || view.loss.has_lost && view.delay.queue > CONGESTIVE * self.longest.get();
+        let overflows = self.overflows(view) && view.exchange.sent_at > self.decreased_at;
         // Why the first is always answered: it ends catching up as it ends slow start.
-        let is_first = overflows && !self.has_overflowed;
+        let defends = if overflows && !self.has_overflowed { None } else { self.defence.growth(view.now, kind, self.loss) };
         self.has_overflowed |= overflows;
-        let defends = if is_first { None } else { self.defence.growth(view.now, kind, self.loss) };
-        let grows = defends.into_iter().chain(self.catch_up(kind)).reduce(f64::max);
-        if overflows && grows.is_none() && view.exchange.sent_at > self.decreased_at {
+        let grows = defends.into_iter().chain(self.catch_up(rate)).reduce(f64::max);
+        if overflows && grows.is_none() {
             self.decrease(view.now);
         } else if view.limited || view.pauses && view.delivery.sent < USED * self.of_window(view) {
             self.window.pause(Duration::from_secs_f64(view.exchange.alpha));
@@ -233,22 +247,33 @@ impl Competitive {
             if let Some(growth) = grows {
                 self.window.scale(1.0 + growth * (view.exchange.alpha / rtt).min(1.0));
             }
-            self.window.grow(view.now, rtt);
+            self.window.grow(view.now, view.exchange.alpha, rtt);
         }
     }
 
-    /// By what part the window grows in a round trip beyond its law while the queue has not overflowed, once a drain has told that this kind
-    /// has the share `kind` at present.
+    /// Whether the exchange has met a full queue, or was marked.
+    fn overflows(&self, view: &View) -> bool {
+        view.loss.has_marked || view.loss.has_lost && view.delay.queue > CONGESTIVE * self.longest.get()
+    }
+
+    /// By what part the window of a flow that sends at `rate` grows in a round trip beyond its law, while the queue has not overflowed and
+    /// once a drain has told that this kind has less than a half of the bottleneck, and what that is.
     ///
     /// Why: others who fill the queue grow until it overflows. A window that fits the queue they found is a small share of the full one.
-    fn catch_up(&self, kind: f64) -> Option<f64> {
-        (self.half.is_some() && !self.has_overflowed && kind < CATCH_UP).then_some(CATCH_UP_GROWTH * (1.0 - kind / CATCH_UP))
+    /// Why by the rate: the window grows with others' queue too.
+    fn catch_up(&self, rate: f64) -> Option<f64> {
+        let half = self.half.filter(|half| !self.has_overflowed && self.kind < HALF && rate < *half)?;
+        Some(CATCH_UP_GROWTH * (1.0 - rate / half))
     }
 
     /// The echoes of a drain have come; returns whether competition is over.
     fn judge(&mut self, view: &View, rate: f64, memory: &mut Memory) -> bool {
         let Some(drain) = self.drain.take() else { return false };
         self.stood_at = view.now;
+        // Why: others answer an overflow too, and rho falls by what they send less. Why the second in turn counts: beside flows that do not
+        // answer loss every drain is one of these.
+        let last_has_overflowed = std::mem::replace(&mut self.last_has_overflowed, drain.has_overflowed());
+        let is_doubtful = drain.has_overflowed() && !last_has_overflowed;
         let is_noisy = view.delay.noise > 0.0;
         let proof = if is_noisy { PROOF_IN_NOISE } else { PROOF };
         let kind = drain.kind(view);
@@ -257,7 +282,12 @@ impl Competitive {
             self.window_then = window_of(rate, view);
             self.defence.on_share(view.now, self.kind, self.window.get());
             // Why not by the mean: it begins at a half, so a share of a fiftieth looks like a third, and the bottleneck many times too narrow.
-            self.half = Some(half(rate, kind, memory));
+            if !is_doubtful {
+                self.half = Some(half(rate, kind, memory));
+            }
+        }
+        if is_doubtful {
+            return false;
         }
         // Why the share too: who does not know the base delay takes what it sees first of it for an empty queue.
         // In noise the share alone, if it is told: a queue no longer than the noise's margin is emptied by every drain.
@@ -354,6 +384,26 @@ mod tests {
         assert!((1.03..1.2).contains(&in_the_trial), "{in_the_trial}");
         drop(mode.step(&View { loss: lost.loss, ..at(130, 0.02) }, &mut Memory::new(SourceRate::new(None))));
         assert!(mode.window.get() > 0.95 * 0.7 * before * in_the_trial, "the second is not answered in the trial");
+    }
+
+    #[test]
+    fn an_overflow_within_a_drain_is_answered_and_one_from_before_the_mode_is_not() {
+        let mut memory = Memory::new(SourceRate::new(None));
+        let lost_of = |ms: u64, sent_ms: u64| {
+            let view = View { loss: Loss { has_lost: true, ..Loss::default() }, ..at(ms, 0.02) };
+            View { exchange: Covered { sent_at: Instant::ZERO + Duration::from_millis(sent_ms), ..view.exchange }, ..view }
+        };
+        let mut mode = Competitive::begin(&at(100, 0.02), 1e6);
+        let before = mode.window.get();
+        drop(mode.step(&lost_of(110, 90), &mut memory));
+        assert!(mode.window.get() >= before && !mode.has_overflowed, "what left before the mode began");
+        drop(mode.step(&View { slot: 1, ..at(120, 0.02) }, &mut memory));
+        assert!(mode.drain().is_some());
+        let before = mode.window.get();
+        for (ms, left) in [(130, 0.7), (140, 0.7)] {
+            drop(mode.step(&View { slot: 1, ..lost_of(ms, 115 + (ms - 130) / 5) }, &mut memory));
+            assert!((mode.window.get() / before - left).abs() < 1e-9, "{ms} ms: {}", mode.window.get() / before);
+        }
     }
 
     #[test]

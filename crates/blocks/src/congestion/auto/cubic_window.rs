@@ -10,7 +10,8 @@ use segstream_base::{Duration, Instant};
 const BETA: f64 = 0.7;
 /// The constant C (RFC 9438 5.1), datagrams a cubic second.
 const C: f64 = 0.4;
-/// Reno's growth with that decrease, datagrams a round trip (RFC 9438 4.3).
+/// Reno's growth with that decrease, datagrams a round trip (RFC 9438 4.3). Why not one above `most`: Linux does not either, and is what
+/// the window is beside.
 const RENO_GROWTH: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The least window.
 const LEAST: f64 = 4.0;
@@ -19,17 +20,20 @@ const LEAST: f64 = 4.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CubicWindow {
     window: f64,
-    /// The window before the last decrease, the one after it, and when that was.
+    /// The window before the last decrease, and when that was.
     most: f64,
-    from: f64,
     epoch: Instant,
+    /// How far below `most` it began again.
+    fall: f64,
+    /// What Reno's window would be (RFC 9438 4.3, W_est).
+    reno: f64,
 }
 
 impl CubicWindow {
     /// A window that nothing has decreased: it grows from the beginning (RFC 9438 4.10).
     pub(super) fn new(now: Instant, window: f64) -> Self {
         let window = window.max(LEAST);
-        Self { window, most: window, from: window, epoch: now }
+        Self { window, most: window, epoch: now, fall: 0.0, reno: window }
     }
 
     /// Datagrams.
@@ -37,13 +41,14 @@ impl CubicWindow {
         self.window
     }
 
-    /// The growth due at `now`, with a round trip of `rtt` seconds; at most half as much again.
-    pub(super) fn grow(&mut self, now: Instant, rtt: f64) {
+    /// The growth due at `now`, of which `covered` seconds are the last exchange's, with a round trip of `rtt` seconds; at most half as much
+    /// again.
+    pub(super) fn grow(&mut self, now: Instant, covered: f64, rtt: f64) {
         let time = now.since(self.epoch).as_secs_f64();
-        let plateau = libm::cbrt((self.most - self.from) / C);
+        let plateau = libm::cbrt(self.fall / C);
         let cubic = C * (time - plateau).powi(3) + self.most;
-        let reno = self.from + RENO_GROWTH * time / rtt;
-        self.window = self.window.max(cubic.max(reno).min(1.5 * self.window));
+        self.reno += RENO_GROWTH * covered / rtt;
+        self.window = self.window.max(cubic.max(self.reno).min(1.5 * self.window));
     }
 
     /// For so long the window was not used: that time does not count (RFC 9438 5.8).
@@ -61,7 +66,8 @@ impl CubicWindow {
         self.most = self.window;
         self.epoch = now;
         self.scale(BETA);
-        self.from = self.window;
+        self.fall = self.most - self.window;
+        self.reno = self.window;
     }
 }
 
@@ -72,12 +78,12 @@ mod tests {
     #[test]
     fn a_window_that_nothing_has_decreased_grows_at_once() {
         let mut cubic = CubicWindow::new(Instant::ZERO, 1000.0);
-        for (seconds, expected) in [(1, 1005.3), (5, 1050.0)] {
-            cubic.grow(Instant::ZERO + Duration::from_secs(seconds), 0.1);
+        for (seconds, covered, expected) in [(1, 1.0, 1005.3), (5, 4.0, 1050.0)] {
+            cubic.grow(Instant::ZERO + Duration::from_secs(seconds), covered, 0.1);
             assert!((cubic.get() - expected).abs() < 0.1, "{seconds} s: {}", cubic.get());
         }
         cubic.pause(Duration::from_secs(3));
-        cubic.grow(Instant::ZERO + Duration::from_secs(8), 0.1);
+        cubic.grow(Instant::ZERO + Duration::from_secs(8), 0.0, 0.1);
         assert!((cubic.get() - 1050.0).abs() < 0.1, "what was not used does not count: {}", cubic.get());
     }
 
@@ -89,10 +95,23 @@ mod tests {
         assert_eq!(cubic.get(), 700.0);
         // K = cbrt(1000 * 0.3 / 0.4) = 9.086 s.
         for (millis, expected) in [(4_543, 962.5), (9_086, 1000.0), (13_629, 1037.5)] {
-            cubic.grow(at(millis), 0.1);
+            cubic.grow(at(millis), 4.543, 0.1);
             assert!((cubic.get() - expected).abs() < 0.1, "{millis} ms: {}", cubic.get());
         }
         cubic.scale(1e-3);
         assert_eq!(cubic.get(), LEAST);
+    }
+
+    #[test]
+    fn reno_has_grown_by_each_round_trip_as_it_was_and_not_by_the_last() {
+        let mut cubic = CubicWindow::new(Instant::ZERO, 20.0);
+        cubic.decrease(Instant::ZERO);
+        let mut rtt = 0.01;
+        for tenths in 1..=4 {
+            cubic.grow(Instant::ZERO + Duration::from_millis(100 * tenths), 0.1, rtt);
+            rtt = 0.1;
+        }
+        // 14 datagrams, ten round trips of 10 ms and three of 100 ms: CUBIC's own window is back at 20 after 2.5 s only.
+        assert!((cubic.get() - (14.0 + 13.0 * RENO_GROWTH)).abs() < 1e-9, "{}", cubic.get());
     }
 }

@@ -20,7 +20,7 @@
 
 use super::competing_flows::CompetingFlows;
 use super::competitive::Competitive;
-use super::drain::{Cause, DRAIN_RATE, Drain, Others, SPAN_MOST};
+use super::drain::{Cause, DRAIN_RATE, Drain, Others, SPAN_MOST, telling_time};
 use super::policed::{self, Policed};
 use super::probe::{self, Probing};
 use super::queue_loss::QueueLoss;
@@ -61,9 +61,11 @@ const EMPTIED_WITHIN: Duration = Duration::from_secs(1);
 const DRAIN_SEEN: f64 = 0.6;
 /// The least length of a drain in seconds.
 const DRAIN_LEAST: f64 = 0.01;
+/// A drain of a queue that may be others' lasts so many times what it takes to tell the share, since the exchanges at its edges do not count.
+const DRAIN_TELLS: f64 = 1.5;
 /// Where there was noise a drain lasts so many control times at least, or it tells nothing of the queue.
 const DRAIN_IN_NOISE: f64 = 0.5;
-/// Loss comes with a queue above the target from this part of it on: control leaves it within a tenth.
+/// A queue is above the target from this part of it on: control leaves it within a tenth.
 const ABOVE: f64 = 1.1;
 /// Loss that comes with a queue means nothing in the mode's first second, whose start it is.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -243,7 +245,7 @@ impl DelayMode {
             memory.base_rises = drain.rise_of_base();
             return None;
         }
-        drain.others_keep_a_queue(view, memory.service_most)
+        drain.others_keep_a_queue(view, memory.service_most, self.competing_flows.suspects(view.now))
     }
 
     /// Those whose queue loss has come with, from one slot into the next.
@@ -301,7 +303,14 @@ impl DelayMode {
     /// A drain of one and a half times what `queue` needs when those who drain have `part` of the bottleneck.
     fn begin_drain(&mut self, view: &View, queue: f64, part: f64, cause: Cause) {
         let span = (1.5 * queue / ((1.0 - DRAIN_RATE) * part)).clamp(DRAIN_LEAST, SPAN_MOST);
-        let span = if view.delay.noise_before > 0.0 { span.max(DRAIN_IN_NOISE * view.tau) } else { span };
+        let least = if view.delay.noise_before > 0.0 {
+            DRAIN_IN_NOISE * view.tau
+        } else if queue > (ABOVE * law::target(self.share, view.datagram)).max(law::standing(view.tau) / 2.0) {
+            DRAIN_TELLS * telling_time(view)
+        } else {
+            0.0
+        };
+        let span = span.max(least);
         self.probing.interrupt(view.now);
         self.drain = Some(Drain::new(view, span, cause));
         self.drained_at = view.now;

@@ -32,7 +32,7 @@ const FEW_DATAGRAMS: f64 = 8.0;
 /// So many datagrams more or less arrive in a drain by chance.
 const CHANCE: f64 = 1.5;
 /// A drain of one sender tells of others where so long a queue remains, in control times and at least, and it has less than this share of the
-/// bottleneck.
+/// bottleneck. A drain of all tells of suspected others by that share alone.
 ///
 /// Why so long: a crowd of this kind that begins at once keeps a queue for seconds too, but of less than a round trip.
 const LONG_TAUS: f64 = 0.75;
@@ -69,6 +69,14 @@ pub(super) fn can_tell(view: &View, service: f64) -> bool {
     view.datagram <= service * view.tau.min(SPAN_MOST / 3.0) && view.tau + view.delay.queue < schedule::SLOT_SECONDS / 2.0
 }
 
+/// How long a queue must stand in a drain, in seconds, so that the drain tells the share.
+///
+/// Why half of the longest drain is enough: behind a queue that others keep the control time counts that queue, and may be longer than any
+/// drain.
+pub(super) const fn telling_time(view: &View) -> f64 {
+    (view.tau / 4.0).min(SPAN_MOST / 2.0)
+}
+
 /// A drain that goes on, or is over and waits for its echoes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drain {
@@ -86,6 +94,8 @@ pub(super) struct Drain {
     /// Exchanges that left within it or after, and the shortest queue seen since it began.
     exchanges: u32,
     least: f64,
+    /// An overflow was seen in it, which others answer too.
+    has_overflowed: bool,
 }
 
 impl Drain {
@@ -103,7 +113,18 @@ impl Drain {
             arrived: 0.0,
             exchanges: 0,
             least: view.delay.queue,
+            has_overflowed: false,
         }
+    }
+
+    /// An overflow was seen in it.
+    pub(super) const fn note_overflow(&mut self) {
+        self.has_overflowed = true;
+    }
+
+    /// Whether an overflow was seen in it: then what it tells of this kind's share may be too much.
+    pub(super) const fn has_overflowed(&self) -> bool {
+        self.has_overflowed
     }
 
     /// Whether less is to be sent now.
@@ -142,11 +163,8 @@ impl Drain {
     }
 
     /// By how much rho fell, if the queue stood long enough to tell.
-    ///
-    /// Why half of the longest drain is enough: behind a queue that others keep the control time counts that queue, and may be longer than any
-    /// drain.
     pub(super) fn fall(&self, view: &View) -> Option<f64> {
-        (self.alpha >= (view.tau / 4.0).min(SPAN_MOST / 2.0)).then(|| self.rho_before - self.beta / self.alpha)
+        (self.alpha >= telling_time(view)).then(|| self.rho_before - self.beta / self.alpha)
     }
 
     /// The share of senders of this kind at the bottleneck, if the queue stood long enough to tell.
@@ -171,8 +189,12 @@ impl Drain {
         (self.cause == Cause::Schedule && self.exchanges >= EXCHANGES).then_some(self.least)
     }
 
-    /// Those who kept a queue through the drain. `service` is the best service seen.
-    pub(super) fn others_keep_a_queue(&self, view: &View, service: f64) -> Option<Others> {
+    /// Those who kept a queue through the drain. `service` is the best service seen; `suspected` says that a queue stood lately although this
+    /// sender had made way.
+    ///
+    /// Why the queue need not remain where others are suspected: theirs is short for a moment after each of their decreases, and who does not
+    /// know the base delay sees only what is above that. A small share of all of this kind tells of them as well.
+    pub(super) fn others_keep_a_queue(&self, view: &View, service: f64, suspected: bool) -> Option<Others> {
         // Why it must be told: in a drain that is over so soon the bottleneck may just have become slower.
         let kind = self.kind(view).filter(|kind| *kind < KIND_MOST)?;
         if !can_tell(view, service) || self.has_grown() || self.is_served_alone(view, kind) {
@@ -181,8 +203,10 @@ impl Drain {
         let long = STANDING_PART * law::standing(view.tau) + DATAGRAMS * self.datagram_time(view, kind) + view.delay.noise;
         // Why: what noise has left remains in every drain.
         let (before, least) = (self.queue_before - view.delay.noise_left, self.least - view.delay.noise_left);
-        let remains = before > long && least > REMAINING * before && self.exchanges >= EXCHANGES;
-        (remains && self.speaks_of_others(view, kind)).then_some(Others { kind: Some(kind) })
+        let remains = before > long && least > REMAINING * before;
+        let is_small = suspected && self.cause == Cause::Schedule && kind < LITTLE && view.delay.noise_before == 0.0;
+        let found = (remains || is_small) && self.exchanges >= EXCHANGES;
+        (found && self.speaks_of_others(view, kind)).then_some(Others { kind: Some(kind) })
     }
 
     /// Whether this kind is alone although few datagrams left in the drain, of which one more or less moves rho by as much as others do.
@@ -285,7 +309,7 @@ mod tests {
     fn others_are_found_in_a_drain_of_all_and_only_where_a_queue_remains() {
         let others = |kind, cause| {
             let (drain, view) = drained(kind, cause);
-            drain.others_keep_a_queue(&view, SERVICE)
+            drain.others_keep_a_queue(&view, SERVICE, false)
         };
         assert!(others(0.3, Cause::Schedule).and_then(|others| others.kind).is_some_and(|kind| (kind - 0.3).abs() < 0.01));
         assert!(others(1.0, Cause::Schedule).is_none(), "the queue was ours");
@@ -294,8 +318,28 @@ mod tests {
         assert!(others(-0.2, Cause::Schedule).is_none(), "the queue grew in the drain");
         // On a path so slow that a datagram takes longer than the control time nothing can be told.
         let (drain, view) = drained(0.3, Cause::Schedule);
-        assert!(drain.others_keep_a_queue(&view, 1228.0).is_none());
+        assert!(drain.others_keep_a_queue(&view, 1228.0, false).is_none());
         assert!(drained(1.0, Cause::Schedule).0.has_emptied(0.005) && !drained(0.3, Cause::Schedule).0.has_emptied(0.005));
+    }
+
+    #[test]
+    fn a_small_share_in_a_drain_of_all_tells_of_suspected_others_though_their_queue_is_short() {
+        let others = |kind: f64, cause, suspected, noise_before| {
+            let mut drain = Drain::new(&view(100, 0.004, 0.002), 0.03, cause);
+            (1..=15).for_each(|step| drain.record(&view(100 + 2 * step, 0.004, 0.002 * (1.0 - 0.7 * kind))));
+            let mut view = view(150, 0.004, 0.002);
+            view.delay.noise_before = noise_before;
+            drain.others_keep_a_queue(&view, SERVICE, suspected)
+        };
+        assert!(others(0.1, Cause::Schedule, true, 0.0).and_then(|others| others.kind).is_some_and(|kind| (kind - 0.1).abs() < 0.01));
+        for (name, found) in [
+            ("nobody is suspected", others(0.1, Cause::Schedule, false, 0.0)),
+            ("a share of a third may be that of a few", others(0.33, Cause::Schedule, true, 0.0)),
+            ("a drain of one tells what one has", others(0.1, Cause::Suspicion, true, 0.0)),
+            ("in noise the share is off by a third", others(0.1, Cause::Schedule, true, 0.01)),
+        ] {
+            assert!(found.is_none(), "{name}");
+        }
     }
 
     #[test]
@@ -303,9 +347,9 @@ mod tests {
         // Of 20 ms 14 remain: seven tenths, but two fifths of what is not noise.
         let (drain, view) = drained(0.4, Cause::Schedule);
         let left = |noise_left| View { delay: Delay { noise_left, ..view.delay }, ..view };
-        assert!(drain.others_keep_a_queue(&view, SERVICE).is_some());
-        assert!(drain.others_keep_a_queue(&left(0.01), SERVICE).is_none());
-        assert!(drain.others_keep_a_queue(&left(0.004), SERVICE).is_some());
+        assert!(drain.others_keep_a_queue(&view, SERVICE, false).is_some());
+        assert!(drain.others_keep_a_queue(&left(0.01), SERVICE, false).is_none());
+        assert!(drain.others_keep_a_queue(&left(0.004), SERVICE, false).is_some());
     }
 
     #[test]
@@ -313,7 +357,7 @@ mod tests {
         let mut drain = Drain::new(&view(100, 0.02, 0.002), 0.006, Cause::Schedule);
         (1..=3).for_each(|step| drain.record(&view(100 + 2 * step, 0.02, 0.0014)));
         let view = view(120, 0.02, 0.002);
-        assert!(drain.kind(&view).is_none() && drain.others_keep_a_queue(&view, SERVICE).is_none());
+        assert!(drain.kind(&view).is_none() && drain.others_keep_a_queue(&view, SERVICE, false).is_none());
     }
 
     #[test]
@@ -325,12 +369,12 @@ mod tests {
             (Drain { received_before, arrived: arrived * received_before * drain.beta, ..drain }, view)
         };
         let (others, view) = slow(others, 0.4);
-        assert!(others.others_keep_a_queue(&view, SERVICE).is_some());
+        assert!(others.others_keep_a_queue(&view, SERVICE, false).is_some());
         let (alone, view) = slow(alone, 1.0);
-        assert!(alone.others_keep_a_queue(&view, SERVICE).is_none());
+        assert!(alone.others_keep_a_queue(&view, SERVICE, false).is_none());
         // Of many datagrams rho is told well.
         let many = Drain { received_before: alone.received_before * 10.0, arrived: alone.arrived * 10.0, ..alone };
-        assert!(many.others_keep_a_queue(&view, SERVICE).is_some());
+        assert!(many.others_keep_a_queue(&view, SERVICE, false).is_some());
     }
 
     #[test]
@@ -340,7 +384,7 @@ mod tests {
             let (drain, view) = drained(kind, Cause::Schedule);
             let received_before = 5.0 * view.datagram / drain.alpha;
             let alone = Drain { received_before, arrived: received_before * drain.beta, ..drain };
-            alone.others_keep_a_queue(&view, SERVICE)
+            alone.others_keep_a_queue(&view, SERVICE, false)
         };
         assert!(of(0.02).is_some() && of(0.6).is_none());
     }
@@ -351,7 +395,7 @@ mod tests {
             let (drain, view) = drained(kind, Cause::Suspicion);
             let received_before = datagrams * view.datagram / drain.alpha;
             let drain = Drain { queue_before: drain.queue_before + behind, least: drain.least + behind, received_before, ..drain };
-            drain.others_keep_a_queue(&view, SERVICE).is_some()
+            drain.others_keep_a_queue(&view, SERVICE, false).is_some()
         };
         assert!(asked(0.1, 0.03, 20.0));
         assert!(!asked(0.1, 0.0, 20.0), "as long as a crowd of this kind keeps");
@@ -374,9 +418,9 @@ mod tests {
     fn a_newcomer_that_has_seen_little_service_knows_from_its_share_that_the_path_is_fast() {
         // Four datagrams at what it has been served are 20 ms, as long as the queue.
         let (drain, view) = drained(0.1, Cause::Schedule);
-        assert!(drain.others_keep_a_queue(&View { datagram_time: 0.005, ..view }, SERVICE).is_some());
+        assert!(drain.others_keep_a_queue(&View { datagram_time: 0.005, ..view }, SERVICE, false).is_some());
         let (alone, view) = drained(0.6, Cause::Schedule);
         let slow = View { datagram_time: 0.005, datagram: 12_280.0, ..view };
-        assert!(alone.others_keep_a_queue(&slow, SERVICE).is_none(), "a path on which four datagrams take that long");
+        assert!(alone.others_keep_a_queue(&slow, SERVICE, false).is_none(), "a path on which four datagrams take that long");
     }
 }

@@ -406,7 +406,8 @@ impl Bottleneck {
                 *greedy =
                     Greedy { window: CubicWindow::new(now, greedy.window.get() + 1.0), due: std::mem::take(&mut greedy.due), ..*greedy };
             } else {
-                greedy.window.grow(now, rtt);
+                // Why: of the packets of a round trip one is acknowledged.
+                greedy.window.grow(now, rtt / greedy.window.get(), rtt);
             }
         }
         loop {
